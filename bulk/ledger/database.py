@@ -292,10 +292,12 @@ def behind(
 ) -> tuple[list[str], list[int]]:
     """Return the condition that an item stands behind `after`, not behind `until`, and in that job (empty: any).
 
-    Of one job its number is no condition of its own: SQLite would then go through all items of the job each time.
+    Where one job is left, bounds of its index say so: with both, SQLite goes through all of its items each time.
     """
     last = until or (MOST_NUMBER, MOST_NUMBER)
     if job:
         (number,) = connection.execute("SELECT number FROM jobs WHERE name = ?", (job,)).fetchone() or (-1,)
         after, last = max(after, (number, -1)), min(last, (number, MOST_NUMBER))
+    if after[0] == last[0]:
+        return ["job = ?", "idx > ?", "idx <= ?"], [*after, last[1]]
     return ["(job, idx) > (?, ?)", "(job, idx) <= (?, ?)"], [*after, *last]

@@ -143,8 +143,8 @@ class LedgerView:
 
     def last_index(self, job: int) -> int:
         """Return the last item of the job with that number that has an outcome or an intent; -1 where none has."""
-        both = "SELECT idx FROM outcomes WHERE job = :job UNION ALL SELECT idx FROM intents WHERE job = :job"
-        query = f"SELECT max(idx) FROM ({both})"
+        last = "SELECT max(idx) AS idx FROM {} WHERE job = :job"  # of each table apart: that is one step in its key
+        query = f"SELECT max(idx) FROM ({last.format('outcomes')} UNION ALL {last.format('intents')})"
         with open_reader(self._path) as connection:
             (last,) = connection.execute(query, {"job": job}).fetchone()
             return -1 if last is None else int(last)
@@ -325,12 +325,6 @@ class LedgerView:
                     values.append(words.get(word, -1))
             query = f"{_PLACES} WHERE {' AND '.join(wheres)} ORDER BY job, idx LIMIT ?"
             return self._cut(connection, connection.execute(query, (*values, most)).fetchall())
-
-    def place_behind(self, after: tuple[int, int], items: int) -> tuple[int, int] | None:
-        """Return job number and index of the ended item that is so many behind; None where there are not so many."""
-        query = "SELECT job, idx FROM outcomes WHERE (job, idx) > (?, ?) ORDER BY job, idx LIMIT 1 OFFSET ?"
-        with open_reader(self._path) as connection:
-            return connection.execute(query, (*after, items - 1)).fetchone()  # type: ignore[no-any-return]
 
     def current(self, places: Iterable[tuple[int, int, int]]) -> list[Cut]:
         """Return items by job number, index and place of their line; what has another line now is left out."""

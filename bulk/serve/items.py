@@ -11,6 +11,8 @@ import re
 import shutil
 import tempfile
 import threading
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -131,30 +133,31 @@ class Items:
             if isinstance(view, LedgerView):
                 return self._searched(view, wanted, int(after or 0), names)
             return self._scanned(view, wanted, _key(after), names)
-        count = _count(view, wanted, names)
-        at = _key(after)
-        if wanted.job in names:
-            at = max(at, (names.index(wanted.job), -1))
-        found, more = self._filtered(view, wanted, at) if count else ([], None)
+        sums = _sums(view, wanted, names)
+        found, more = self._filtered(view, wanted, _key(after), sums)
         rows = [_row(each, names) for each in found]
-        return ItemsPage(rows=rows, next=f"{more[0]}:{more[1]}" if more else "", indexed=None, count=count)
+        behind = f"{more[0]}:{more[1]}" if more else ""
+        return ItemsPage(rows=rows, next=behind, indexed=None, count=sum(sums.values()))
 
-    def _filtered(self, view: RunData, wanted: Filter, after: Place) -> tuple[list[Cut], Place | None]:
+    def _filtered(
+        self, view: RunData, wanted: Filter, after: Place, sums: Mapping[int, int]
+    ) -> tuple[list[Cut], Place | None]:
         """Return a page and what the next one comes after. No index knows outcomes: where few items fit, an answer
         looks at as many as there is time for, and the next one goes on behind them."""
         found: list[Cut] = []
-        is_every = not (wanted.outcome or wanted.code)
         stops_at, looked_at = self._clock.monotonic() + FIND_S, LOOKED_AT
-        while True:
-            until = None if is_every else view.place_behind(after, looked_at)
-            most = PAGE + 1 - len(found)
-            found += view.page(after, most, job=wanted.job, outcome=wanted.outcome, code=wanted.code, until=until)
-            if len(found) > PAGE:
-                return found[:PAGE], (found[PAGE - 1].job, found[PAGE - 1].place)
-            is_over = until is None or (wanted.job and until[0] > after[0])
-            if is_over or self._clock.monotonic() > stops_at:
-                return found, None if is_over else until
-            after, looked_at = until or after, min(MOST_LOOKED_AT, 2 * looked_at)
+        for job in (each for each in sorted(sums) if each >= after[0]):
+            at, last = max(after, (job, -1)), view.last_index(job)
+            while at[1] < last:
+                until = (job, min(last, at[1] + looked_at))
+                most = PAGE + 1 - len(found)
+                found += view.page(at, most, outcome=wanted.outcome, code=wanted.code, until=until)
+                if len(found) > PAGE:
+                    return found[:PAGE], (found[PAGE - 1].job, found[PAGE - 1].place)
+                at, looked_at = until, min(MOST_LOOKED_AT, 2 * looked_at)
+                if self._clock.monotonic() > stops_at:
+                    return found, at
+        return found, None
 
     def _searched(self, view: LedgerView, wanted: Filter, after: int, names: list[str]) -> ItemsPage:
         index, lock = self._index(view)
@@ -247,13 +250,13 @@ def _without_result(line: bytes) -> bytes | None:
     return line[:end] + b',"result":"(too long for this page)"}' if end > 0 else None
 
 
-def _count(view: RunData, wanted: Filter, names: list[str]) -> int:
-    """Return how many items fit the filter, text left out."""
-    return sum(
-        items
-        for job, outcome, code, items in view.sums()
-        if wanted.job in ("", names[job]) and wanted.outcome in ("", outcome) and wanted.code in ("", code)
-    )
+def _sums(view: RunData, wanted: Filter, names: list[str]) -> dict[int, int]:
+    """Return how many items of which job fit the filter, text left out; jobs without any are left out."""
+    found = Counter[int]()
+    for job, outcome, code, items in view.sums():
+        if wanted.job in ("", names[job]) and wanted.outcome in ("", outcome) and wanted.code in ("", code):
+            found[job] += items
+    return found
 
 
 def _row(cut: Cut, names: list[str]) -> ItemRow:

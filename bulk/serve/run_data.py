@@ -51,8 +51,8 @@ class RunData(Protocol):
     ) -> list[Cut]:
         """Return items behind a job number and an index, at most so many, in that order; `until`: none behind that."""
 
-    def place_behind(self, after: Place, items: int) -> Place | None:
-        """Return job number and index of the item that is so many behind; None where there are not so many."""
+    def last_index(self, job: int) -> int:
+        """Return the highest index of an item of a job (by its number) that has ended; -1 where none has."""
 
     def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
         """Return whole lines."""

@@ -131,8 +131,8 @@ def test_a_rare_filter_is_answered_in_portions(tmp_path: Path, monkeypatch: pyte
     pages, view = Items(tmp_path / "cache", Clock()), run.view
     try:
         for wanted, numbers, least in (
-            (Filter(outcome="failed"), sorted(rare), 20),
-            (Filter(outcome="failed", job="readmes", code="not_found"), sorted(rare), 18),
+            (Filter(outcome="failed"), sorted(rare), 15),
+            (Filter(outcome="failed", job="readmes", code="not_found"), sorted(rare), 15),
             (Filter(outcome="succeeded", job="codeowners"), list(range(300)), 3),
         ):
             found, after, answers = list[int](), "", 0

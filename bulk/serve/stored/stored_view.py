@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import cast
 
 import msgspec
 
@@ -109,11 +108,11 @@ class StoredView:
             found = connection.execute(_SQL["page"], values).fetchall()
         return list(self._cut(found))
 
-    def place_behind(self, after: Place, items: int) -> Place | None:
-        """Return job number and index of the item that is so many behind; None where there are not so many."""
-        values = {"run": self._run.id, "after_job": after[0], "after": after[1], "before": items - 1}
+    def last_index(self, job: int) -> int:
+        """Return the highest index of an item of a job (by its number) that has ended; -1 where none has."""
         with self._store.using() as connection:
-            return cast("Place | None", connection.execute(_SQL["place_behind"], values).fetchone())
+            found = connection.execute(_SQL["last_index"], {"run": self._run.id, "job": job}).fetchone()
+        return -1 if found is None or found[0] is None else int(found[0])
 
     def _cut(self, found: Sequence[tuple[int, int]]) -> Iterator[Cut]:
         for job, rows in groupby(found, itemgetter(0)):

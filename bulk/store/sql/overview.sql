@@ -18,9 +18,8 @@ WHERE o.run = %(run)s AND (o.job, o.idx) > (%(after_job)s, %(after)s)
     AND (%(code)s = '' OR o.code = (SELECT number FROM word WHERE word = %(code)s))
 ORDER BY o.job, o.idx LIMIT %(most)s
 
--- name: place_behind
-SELECT o.job, o.idx FROM outcome o WHERE o.run = %(run)s AND (o.job, o.idx) > (%(after_job)s, %(after)s)
-ORDER BY o.job, o.idx LIMIT 1 OFFSET %(before)s
+-- name: last_index
+SELECT max(o.idx) FROM outcome o WHERE o.run = %(run)s AND o.job = %(job)s
 
 -- name: shards
 SELECT r.name, r.state, r.engine, count(*), count(*) FILTER (WHERE s.done),
