@@ -24,7 +24,7 @@ def far(shared_store, monkeypatch):
 
 def test_a_server_that_says_nothing_is_given_up(far):
     """Within a transaction as well, whose end is not waited for again; the next call has a connection of its own
-    (failures.md row 91)."""
+    (failures.md row 92)."""
     link, store = far
     with store.using() as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
