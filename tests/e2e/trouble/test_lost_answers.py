@@ -145,7 +145,7 @@ def test_lost_answers_leave_one_effect_and_the_right_outcome(tmp_path: Path, fig
         (job, "succeeded"): ITEMS for job in jobs()
     }, [line for line in results if line["outcome"] != "succeeded"][:3]
     assert {line["fault"] for line in lines if kind_of(line)} > set(FAULTS)  # and None
-    assert sum(hit.values()) >= ITEMS / 2
+    assert sum(hit.values()) >= ITEMS / 4  # about 28 on the average; which ones depends on what comes first
     found = Counter(effects(lines))
     snapshots = {effect: count for effect, count in found.items() if effect.startswith("snapshot ")}
     assert (len(snapshots), set(snapshots.values())) == (ITEMS, {1})
