@@ -35,6 +35,8 @@ CLAIMS = (
     "compared.workers",
     "start_up",
     "serve",
+    "needs",
+    "cluster",
 )
 """In the order of the table; each is a module of this package."""
 
