@@ -33,7 +33,7 @@ from tests.e2e.support.platform import Home, Served, served
 from tests.jobs.shared.sboms.bills import FORMS, graph
 from tests.jobs.shared.sboms.oracles import edges_of
 
-TEXTS, LEAST_WINDOW_S, WINDOW_S_EACH, WINDOWS = 100, 20.0, 0.008, 5.1
+TEXTS, LEAST_WINDOW_S, WINDOW_S_EACH, WINDOWS = 100, 20.0, 0.01, 5.1
 """Distinct bills, length of a window at least and for each bill (seconds): the sandbox takes 30 of them a second. And
 windows of the budget that all of them fill (count): the last one has room, so that what is left unused in another one
 is told as what it is, and not as a whole window more. It gets few: what is sent when it has opened is time beyond the
