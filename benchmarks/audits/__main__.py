@@ -28,6 +28,7 @@ from bulk.audit.policies.judging import Judgement, judge
 from bulk.audit.policies.policy import read_policies
 from bulk.audit.tables import processes
 from bulk.audit.tables.nights import tables_of_night
+from bulk.platform.cache.cache_entry import DATED_AFTER_S
 from tests.e2e.support.platform import Home, Served, served
 
 POLICIES = Path(__file__).parents[2] / "jobs" / "examples" / "policies"
@@ -144,6 +145,7 @@ def nights(bench: Bench) -> None:
         bench.home.token = writer
         if changed:
             bench.change(changed)
+            threading.Event().wait(2.0 * DATED_AFTER_S)  # a night is hours after a change; at once dates prove nothing
         bench.home.token = token
         ran = bench.audit("fleet")
         night = bench.say(what, "fleet", ran)
