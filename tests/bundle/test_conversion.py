@@ -92,6 +92,21 @@ def test_a_few_small_files_start_no_process(converter, folder):
     assert content(converter, folder, "small.json").is_converted
 
 
+def test_what_another_process_would_not_find_is_converted_here(converter, folder):
+    """An operation that a function has made, or a script, is no name that another process could look up."""
+
+    class OfAFunction(CreateSnapshot):
+        """Not to be found by its name."""
+
+    class OfAScript(CreateSnapshot):
+        """Of the program itself."""
+
+    OfAScript.__module__, OfAScript.__qualname__ = "__main__", "OfAScript"
+    assert content(converter, folder, operation=OfAFunction()) is None
+    assert content(converter, folder, operation=OfAScript()) is None
+    assert content(converter, folder).is_converted
+
+
 def test_a_process_that_was_killed_loses_no_file(converter, folder):
     """Another process converts the next file, and the one over which it was killed (failures.md row 91)."""
     wanted = content(converter, folder)
