@@ -30,7 +30,7 @@ from bulk.audit.tables.statements import empty, name
 from bulk.audit.tables.writing import tables_of
 from bulk.bundle.checked import Checked
 from bulk.clock import iso_utc
-from bulk.engine.approval import Approve
+from bulk.engine.agreement.approval import Approve
 from bulk.errors import Flaw, ManifestError, RunDirectoryError, RunStopped, UsageError
 from bulk.exit_codes import COMPLETE, of_audit
 from bulk.ledger.database import LEDGER

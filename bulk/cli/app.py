@@ -7,6 +7,7 @@ from itertools import pairwise
 import click
 
 from bulk.cli import errors, output, version
+from bulk.cli.catalog.exit_status import EPILOG
 from bulk.cli.commands import (
     check,
     completion,
@@ -30,22 +31,6 @@ from bulk.cli.commands.credentials import login
 from bulk.cli.commands.migrations import approve, rehearse, undo, verify
 from bulk.cli.commands.steering import pause, resume, runs, serve, stop, watch
 from bulk.cli.commands.steering import set as set_command
-
-EPILOG = """\b
-Exit codes:
-  0         every item succeeded or was unchanged
-  1         the run is complete, some items failed or were skipped
-  2         wrong command line or manifest, or a credential's source is missing
-  3         stopped early with work left
-  4         a credential was refused
-  5         the run directory belongs to another manifest, is in use or damaged
-  6         the run is complete, the outcome of some items is unknown
-  7         an audit or diff --exit-code found a change or a violated policy
-  8         the question was answered with no, or --yes is missing; nothing was sent
-  70        a bug in Bulk; a file that the message names has the details
-  130, 143  interrupted
-After 3, 4, 130 and 143 the last line on standard error is the command that
-goes on."""
 
 
 class InOrder(click.Group):

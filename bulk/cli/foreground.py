@@ -139,7 +139,7 @@ def _kept(path: Path, run_dir: Path) -> contextlib.AbstractContextManager[object
         UsageError: it can't be written.
     """
     from bulk.clock import Clock
-    from bulk.serve.metrics_file import MetricsFile
+    from bulk.serve.metrics.metrics_file import MetricsFile
 
     if not path.absolute().parent.is_dir():
         raise UsageError(f"--metrics: {path.parent} is not a folder")

@@ -15,11 +15,11 @@ import msgspec
 from psycopg import Connection
 
 from bulk.errors import BulkError
-from bulk.govern.accounts import Account, Trust
 from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.shared_bucket import Lease, SharedBucket, Wish, unlimited
 from bulk.govern.governor import Governor
 from bulk.govern.peers import SendDeadline
+from bulk.govern.permits.accounts import Account, Trust
 from bulk.platform.auth.installations import InstallationSource
 from bulk.platform.classification import Limits
 from bulk.redaction import redact

@@ -18,7 +18,7 @@ from bulk.cluster.assignment import jobs_to_cut
 from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.packing import packed, refuse_what_stays_here
 from bulk.cluster.stored_limits import as_submitted
-from bulk.engine.approval import Approve
+from bulk.engine.agreement.approval import Approve
 from bulk.engine.execution import Prepared, prepare, report
 from bulk.engine.origin import Origin
 from bulk.errors import RunStopped

@@ -20,13 +20,13 @@ from bulk.check.plan import Plan, plan
 from bulk.clock import Clock, iso_utc
 from bulk.engine.again import Again
 from bulk.engine.credentials.payers import budgets_of, find_payers
-from bulk.engine.engine_room import ASK_LIMITS
 from bulk.engine.execution import MANIFEST, check_items, credentials_of, execute
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import CredentialRefused, RunDirectoryError, RunStopped
 from bulk.forecast import window_length
-from bulk.govern.accounts import CredentialSource
+from bulk.govern.permits.accounts import CredentialSource
+from bulk.govern.rate_limit_poller import ASK_LIMITS
 from bulk.govern.server_clock import ServerClock
 from bulk.items.sources import STDIN
 from bulk.ledger.directory import unusable

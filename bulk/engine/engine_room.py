@@ -18,9 +18,9 @@ from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.writes.settle import Settler
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Policy
-from bulk.govern.rate_limit_poller import RateLimitPoller
+from bulk.govern.rate_limit_poller import ASK_LIMITS, RateLimitPoller
 from bulk.manifest.manifest import Limits, Platform
-from bulk.model import Effect, Failure, Reply, Request
+from bulk.model import Failure, Reply
 from bulk.platform.auth.app_credential import AnyCredential
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_reader import BodyReader
@@ -28,8 +28,6 @@ from bulk.platform.cache.validators import ValidatorStore
 from bulk.platform.classification import Verdict, classify
 from bulk.platform.transport import Transport
 from bulk.platform.wire import Wire
-
-ASK_LIMITS = Request(method="GET", path="/rate_limit", effect=Effect.READ, accept=frozenset((200, 404)), is_fresh=True)
 
 
 class EngineRoom:

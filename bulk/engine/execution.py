@@ -26,10 +26,10 @@ from bulk.check.checking import check
 from bulk.clock import Clock
 from bulk.control.server import ControlServer
 from bulk.engine.again import Again
-from bulk.engine.approval import require_approval
+from bulk.engine.agreement import planned_run
+from bulk.engine.agreement.approval import require_approval
+from bulk.engine.agreement.gates import WaveBudgets, decide, read_gates
 from bulk.engine.identity import identity_of
-from bulk.engine.migrations import planned_run
-from bulk.engine.migrations.gates import WaveBudgets, decide, read_gates
 from bulk.engine.origin import NAME as ORIGIN
 from bulk.engine.origin import Origin
 from bulk.engine.perform import perform_waves

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from bulk.bundle.checked import Checked
-from bulk.engine.migrations.gates import WaveBudgets
+from bulk.engine.agreement.gates import WaveBudgets
 from bulk.engine.run import Run
 from bulk.engine.surroundings import Ended, Surroundings
 from bulk.errors import BulkError

@@ -19,9 +19,9 @@ from anyio.abc import TaskGroup
 
 from bulk import exit_codes
 from bulk.bundle.checked import Checked
+from bulk.engine.agreement.gates import wait_for_gate
 from bulk.engine.credentials.app_routes import AppRoutes, open_plain
 from bulk.engine.engine_room import EngineRoom
-from bulk.engine.migrations.gates import wait_for_gate
 from bulk.engine.run_scheduler import scheduler_of
 from bulk.engine.status.snapshot import Snapshot
 from bulk.engine.status.warnings import FailureWarnings

@@ -10,7 +10,7 @@ from typing import Protocol
 import aiohttp
 
 from bulk.clock import Clock
-from bulk.engine.approval import Approve
+from bulk.engine.agreement.approval import Approve
 from bulk.errors import BulkError
 from bulk.execute.preview import Planned
 from bulk.finished import Finished

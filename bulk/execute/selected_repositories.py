@@ -4,7 +4,7 @@ Such a repository is 404 where it is private, as if it were not there. What is p
 nothing can be refused before it was tried. Each repository is asked for once, in the App's own name.
 """
 
-from bulk.govern.accounts import Account
+from bulk.govern.permits.accounts import Account
 from bulk.manifest.manifest import Entry
 from bulk.model import ErrorCode, Outcome, failed
 from bulk.operation import owner_of

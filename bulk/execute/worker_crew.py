@@ -9,8 +9,8 @@ from collections.abc import Callable
 from anyio.abc import TaskGroup
 
 from bulk.execute.workers import Workers
-from bulk.govern.accounts import PermitQueue
 from bulk.govern.governor import Governor
+from bulk.govern.permits.accounts import PermitQueue
 from bulk.govern.pools import Pool
 from bulk.schedule.queues import Queue
 from bulk.schedule.routed_scheduler import RoutedScheduler

@@ -14,8 +14,8 @@ from bulk.execute.hand_over import HandOver
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.selected_repositories import explained
-from bulk.govern.accounts import PermitQueue
 from bulk.govern.governor import Governor
+from bulk.govern.permits.accounts import PermitQueue
 from bulk.govern.policy import Draining
 from bulk.govern.pools import Pool
 from bulk.manifest.manifest import Entry, Job

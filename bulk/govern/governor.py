@@ -13,18 +13,19 @@ import anyio.lowlevel
 
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
-from bulk.govern.accounts import NO_TOKEN, Account, CredentialSource, Permit, PermitQueue, Trust, Waiter, refused
-from bulk.govern.budgets import charges, pacing, shared_bucket, stated_limits, unusable
+from bulk.govern.budgets import shared_bucket
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.concurrency.loop_load import LoopLoad
 from bulk.govern.leased_tokens import LeasedTokens
 from bulk.govern.obstacles import Obstacles
 from bulk.govern.peers import Peers
+from bulk.govern.permits import charges, pacing, stated_limits, unusable
+from bulk.govern.permits.accounts import NO_TOKEN, Account, CredentialSource, Permit, PermitQueue, Trust, Waiter
+from bulk.govern.permits.token_expiry import TokenExpiry
 from bulk.govern.policy import Draining, Policy
 from bulk.govern.reachability import Reachability
 from bulk.govern.reactions import BUSY_WHY, FAILURES, PROVING, follow
 from bulk.govern.server_clock import ServerClock
-from bulk.govern.token_expiry import TokenExpiry
 from bulk.model import Failure, FailureKind, Reply
 from bulk.platform.classification import Limits, Verdict, VerdictKind, date_from_headers
 from bulk.status import WaitKind
@@ -33,7 +34,6 @@ from bulk.status import WaitKind
 _ACCEPTED, _REFUSED = VerdictKind.ACCEPTED, VerdictKind.REFUSED
 _PROVEN, _UNPROVEN = Trust.PROVEN, Trust.UNPROVEN
 _USABLE = (_PROVEN, _UNPROVEN)
-_BUDGET = WaitKind.BUDGET
 
 
 class Governor:
@@ -152,7 +152,7 @@ class Governor:
         if self._is_draining:
             raise Draining
         if queue.account.trust is Trust.REFUSED:
-            raise refused(queue.account)
+            raise queue.account.refusal()
 
     def _grant(self, queue: PermitQueue, now: float, is_settling: bool) -> Permit | None:
         queue.obstacle = self._obstacles.of(queue, now, is_settling)
@@ -205,7 +205,7 @@ class Governor:
             if not queue.is_stale(now) or self._obstacles.of(queue, now, bool(queue.settlers)):
                 return
             queue.obstacle = f"bucket {queue.category}: what others left is being asked"
-            queue.obstacle_kind = _BUDGET
+            queue.obstacle_kind = WaitKind.BUDGET
             queue.renew_wake_event()
             queue.account.ask_soon()
             await queue.wake_event.wait()
@@ -359,7 +359,7 @@ class Governor:
         """Tell everyone who waits for the credential that it can't be used any more."""
         account.trust = Trust.REFUSED
         for queue in account.queues.values():
-            queue.turn_away(lambda: refused(account))
+            queue.turn_away(account.refusal)
 
     def pause(self) -> None:
         """Let nothing leave but what looks for lost writes and `GET /rate_limit`: also not what has its permit."""

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import anyio
 
 from bulk.clock import Clock
-from bulk.govern.accounts import PermitQueue
 from bulk.govern.budgets.shared_bucket import HOLD_S, QUARTER, Lease, Wish
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.peers import Peers
+from bulk.govern.permits.accounts import PermitQueue
 from bulk.govern.server_clock import ServerClock
 
 SETTLE_S = 0.1

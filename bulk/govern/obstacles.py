@@ -4,11 +4,11 @@ import math
 from collections.abc import Callable
 
 from bulk.clock import Clock
-from bulk.govern.accounts import Account, PermitQueue, Trust
 from bulk.govern.budgets import probes
 from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.peers import SendDeadline
+from bulk.govern.permits.accounts import Account, PermitQueue, Trust
 from bulk.govern.reachability import Reachability
 from bulk.govern.server_clock import ServerClock
 from bulk.status import WaitKind

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import anyio
 
 from bulk.errors import CredentialRefused
-from bulk.govern.accounts import Permit, PermitQueue, Trust
 from bulk.govern.governor import Governor
+from bulk.govern.permits.accounts import Permit, PermitQueue, Trust
 
 LOOK_S = 0.25
 """How often it is looked whether another member has something left (seconds)."""

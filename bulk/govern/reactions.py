@@ -7,8 +7,8 @@ nothing of the credential leaves for a growing while. A refusal that says nothin
 Source: open-points.md (secondary limits); failures.md rows 16-19.
 """
 
-from bulk.govern.accounts import Permit
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
+from bulk.govern.permits.accounts import Permit
 from bulk.platform.classification import Verdict, VerdictKind
 
 SUFFERING = frozenset((VerdictKind.BUSY, VerdictKind.SERVER_ERROR))

@@ -21,10 +21,9 @@ from aiohttp.connector import Connection
 from multidict import CIMultiDictProxy, istr
 from yarl import URL
 
-from bulk.platform.bodies.body_values import WITHOUT_BODY
 from bulk.platform.deadlines import FIRST_CONNECTION_S, InFlight
 from bulk.platform.failures import ConnectionStale, Withheld
-from bulk.platform.response_heads import AnswerProtocol
+from bulk.platform.response_heads import WITHOUT_BODY, AnswerProtocol
 
 _BREAKING = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _METHOD = re.compile(r"[A-Z]+")

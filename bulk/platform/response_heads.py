@@ -24,6 +24,9 @@ HEAD_BYTES = 256 * 1024
 INTERIM = 100
 """Most answers of the kind 1xx before the answer to a request (count)."""
 
+WITHOUT_BODY = frozenset((204, 205, 304))
+"""Statuses whose body, if one comes all the same, means nothing."""
+
 _AWAITED_NOT = -1
 
 

@@ -45,8 +45,8 @@ from aiohttp import web
 from bulk.sandbox.areas.served import AREAS
 from bulk.sandbox.background import background
 from bulk.sandbox.clock import Clock, SystemClock
-from bulk.sandbox.context import Blocking, Context, in_thread
 from bulk.sandbox.http.budgets import Budgets
+from bulk.sandbox.http.context import Blocking, Context, in_thread
 from bulk.sandbox.http.journal import Journal
 from bulk.sandbox.http.media import Vendor
 from bulk.sandbox.http.observing import Observe, from_environment

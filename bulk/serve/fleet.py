@@ -20,7 +20,7 @@ from bulk.ledger.view import LedgerView
 from bulk.report.run_list import ListedRun, runs_below
 from bulk.report.run_state import Standing, next_command, stand
 from bulk.serve.run_data import RunData
-from bulk.serve.stored.shares import Shares
+from bulk.serve.shares import Shares
 from bulk.status import RunStatus
 
 FRESH_S = 0.4

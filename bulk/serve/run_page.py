@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from bulk.clock import Clock
-from bulk.engine.migrations.gates import ClosedGate, closed_gate
+from bulk.engine.agreement.gates import ClosedGate, closed_gate
 from bulk.model import ErrorCode
 from bulk.report.render import status_data
 from bulk.report.render.status_data import StatusData
@@ -21,7 +21,7 @@ from bulk.report.render.status_words import most_first
 from bulk.report.tally_rows import JobState, read_line
 from bulk.serve.fleet import Fleet, FleetRun, Opened
 from bulk.serve.run_data import RunData
-from bulk.serve.stored.shares import Shares
+from bulk.serve.shares import Shares
 from bulk.status import BucketStatus, RunStatus
 
 MOST_RUNS = 100

@@ -34,7 +34,6 @@ from bulk.engine.origin import NAME as ORIGIN
 from bulk.errors import BulkError
 from bulk.redaction import redact_json
 from bulk.report.render.json_data import as_data
-from bulk.serve import metrics
 from bulk.serve.audits.answers import AuditAnswers
 from bulk.serve.audits.audit_pages import AuditPages
 from bulk.serve.audits.histories import Histories
@@ -42,7 +41,8 @@ from bulk.serve.connections import BODY_S, listen
 from bulk.serve.fleet import STORED, Fleet, Opened
 from bulk.serve.guard import METRICS, Guard, add_headers, middleware
 from bulk.serve.items import Filter, Items, item
-from bulk.serve.metrics_source import Latencies, fleet_text
+from bulk.serve.metrics import metrics
+from bulk.serve.metrics.metrics_source import Latencies, fleet_text
 from bulk.serve.plots import Plots
 from bulk.serve.run_page import RunPages
 from bulk.serve.steer import VERBS, Done, NotDone, Steer

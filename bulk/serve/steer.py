@@ -17,7 +17,7 @@ import msgspec
 
 from bulk.control import client
 from bulk.engine.again import RETRIED, Again
-from bulk.engine.migrations.gates import closed_gate, decide
+from bulk.engine.agreement.gates import closed_gate, decide
 from bulk.errors import BulkError
 from bulk.ledger.directory import is_held
 from bulk.model import ErrorCode

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import anyio
 import anyio.lowlevel
 
-from bulk.govern.accounts import Account
 from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.shared_bucket import Lease, SharedBucket, Wish, unlimited
 from bulk.govern.governor import Governor
 from bulk.govern.peers import SendDeadline
+from bulk.govern.permits.accounts import Account
 from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
 from bulk.platform.classification import Limits

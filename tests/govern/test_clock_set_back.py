@@ -3,8 +3,8 @@
 import anyio
 import pytest
 
-from bulk.govern.accounts import PermitQueue
 from bulk.govern.governor import Governor
+from bulk.govern.permits.accounts import PermitQueue
 from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
 from bulk.model import ErrorCode, Failure, FailureKind

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.govern.accounts import Account, Permit, PermitQueue, Trust
 from bulk.govern.budgets.buckets import Bucket
-from bulk.govern.budgets.pacing import burst, rate
 from bulk.govern.concurrency.adaptive_limit import START, AdaptiveLimit
+from bulk.govern.permits.accounts import Account, Permit, PermitQueue, Trust
+from bulk.govern.permits.pacing import burst, rate
 from bulk.govern.reachability import RETRY_MOST_S, Reachability
 from bulk.govern.reactions import follow
 from bulk.govern.server_clock import ServerClock

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from bulk.govern.accounts import Permit, PermitQueue
 from bulk.govern.governor import Governor
+from bulk.govern.permits.accounts import Permit, PermitQueue
 from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
 from bulk.model import Reply

@@ -9,12 +9,12 @@ import anyio
 import anyio.abc
 import pytest
 
-from bulk.govern.accounts import PermitQueue
 from bulk.govern.budgets import shared_bucket
 from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.shared_bucket import HOLD_S, SharedBucket, Wish
 from bulk.govern.governor import Governor
 from bulk.govern.obstacles import Obstacles
+from bulk.govern.permits.accounts import PermitQueue
 from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
 from tests.govern.counting import Platform, Source

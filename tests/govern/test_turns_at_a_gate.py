@@ -7,8 +7,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from bulk.govern.accounts import Permit
 from bulk.govern.governor import Governor
+from bulk.govern.permits.accounts import Permit
 from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
 from bulk.model import Reply

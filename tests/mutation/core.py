@@ -19,7 +19,7 @@ CORE: Final[dict[str, tuple[str, ...]]] = {
     ),
     "bulk/govern/concurrency/adaptive_limit.py": (*_KNEE, "tests/govern/concurrency/test_loop_load.py"),
     "bulk/govern/reactions.py": (_GOVERN,),
-    "bulk/govern/budgets/pacing.py": ("tests/govern/budgets/test_pacing.py",),
+    "bulk/govern/permits/pacing.py": ("tests/govern/permits/test_pacing.py",),
     "bulk/govern/server_clock.py": ("tests/govern/test_server_clock.py",),
     "bulk/govern/poll_intervals.py": ("tests/govern/test_poll_intervals.py",),
     "bulk/govern/reachability.py": (_GOVERN,),

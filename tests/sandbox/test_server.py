@@ -20,7 +20,7 @@ import pytest
 import bulk.sandbox as sandbox_package
 from bulk.sandbox import Sandbox, SettingError, Settings, opened, running, serve
 from bulk.sandbox.areas.served import AREAS
-from bulk.sandbox.context import inline
+from bulk.sandbox.http.context import inline
 
 if TYPE_CHECKING:
     from tests.sandbox.conftest import HandClock, Start, Visit

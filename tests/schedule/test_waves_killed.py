@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bulk.engine.migrations.gates import cut, hold_back
+from bulk.engine.agreement.gates import cut, hold_back
 from bulk.manifest.manifest import Job
 from bulk.quantities import Share
 from bulk.schedule.job_progress import JobProgress

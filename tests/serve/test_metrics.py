@@ -13,9 +13,9 @@ from ruamel.yaml import YAML
 from bulk.clock import Clock
 from bulk.model import ErrorCode
 from bulk.report.run_state import stand
-from bulk.serve import metrics
 from bulk.serve.audits.histories import Histories
-from bulk.serve.metrics_source import Latencies, audit_figures, figures
+from bulk.serve.metrics import metrics
+from bulk.serve.metrics.metrics_source import Latencies, audit_figures, figures
 from bulk.status import WaitKind
 from tests.browser.audits import write_fleet
 from tests.browser.runs import HOSTILE, write_small

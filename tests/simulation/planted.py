@@ -16,8 +16,8 @@ from bulk.execute import item_run, recorder
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.tried import Tried
 from bulk.execute.writes import recent_writes, settle
-from bulk.govern.accounts import Account, Permit
 from bulk.govern.governor import Governor
+from bulk.govern.permits.accounts import Account, Permit
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Intent, Record
 from bulk.model import Failure, FailureKind, Request

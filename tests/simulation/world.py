@@ -31,7 +31,7 @@ from bulk.finished import Finished
 from bulk.manifest.reading import Overrides
 from bulk.report.fold import Report
 from bulk.sandbox.areas.served import AREAS
-from bulk.sandbox.context import inline
+from bulk.sandbox.http.context import inline
 from bulk.sandbox.http.routes import Area
 from bulk.sandbox.server import Sandbox, opened
 from bulk.sandbox.settings import ExtraToken, RateLimit, Settings

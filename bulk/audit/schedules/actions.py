@@ -6,7 +6,7 @@ import shlex
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from bulk.audit.schedules.emitting import LONGEST_S, Audited, Emitted
+from bulk.audit.schedules.audited import LONGEST_S, Audited, Emitted
 from bulk.audit.schedules.times import Times
 from bulk.errors import UsageError
 

@@ -2,7 +2,7 @@
 
 import shlex
 
-from bulk.audit.schedules.emitting import Audited, Emitted
+from bulk.audit.schedules.audited import Audited, Emitted
 from bulk.audit.schedules.times import Times
 
 

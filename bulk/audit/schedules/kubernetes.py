@@ -2,7 +2,7 @@
 
 import json
 
-from bulk.audit.schedules.emitting import LONGEST_S, Audited, Emitted
+from bulk.audit.schedules.audited import LONGEST_S, Audited, Emitted
 from bulk.audit.schedules.times import Times
 
 

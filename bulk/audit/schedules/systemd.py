@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from bulk.audit.schedules.emitting import LONGEST_S, Audited, Emitted
+from bulk.audit.schedules.audited import LONGEST_S, Audited, Emitted
 from bulk.audit.schedules.times import Times
 
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")

@@ -70,7 +70,8 @@ def _look(manifest: Path, out: Path | None, most_shown: int, overrides: "Overrid
     import platformdirs
 
     from bulk.cli.progress.painter import display
-    from bulk.engine.migrations import live_plan, plan_file
+    from bulk.engine.agreement import plan_file
+    from bulk.engine.migrations import live_plan
     from bulk.report.render import live_plan_text
 
     with display("auto", sys.stderr) as shown:

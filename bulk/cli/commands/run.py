@@ -16,7 +16,7 @@ from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, RunDirectory, overridin
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
-    from bulk.engine.approval import Approve
+    from bulk.engine.agreement.approval import Approve
     from bulk.manifest.reading import Overrides
     from bulk.report.fold import Report
     from bulk.status import Display
@@ -143,7 +143,7 @@ def _place(
 def _meant(given: Path, overrides: "Overrides", run_dir: Path | None) -> "tuple[Path, Overrides, Path, Approve | None]":
     """Return the manifest, what overrides it, the run directory, and the approval where `given` is a plan."""
     from bulk.clock import Clock
-    from bulk.engine.migrations import plan_file, planned_run
+    from bulk.engine.agreement import plan_file, planned_run
 
     if not plan_file.is_plan(given):
         return given, overrides, run_dir or _new_run_dir(given, overrides), None

@@ -12,8 +12,8 @@ import msgspec
 
 from bulk.clock import Clock
 from bulk.engine.credentials.kept_answers import ASK_USER, SCOPES
-from bulk.engine.engine_room import ASK_LIMITS
 from bulk.errors import CredentialMissing, CredentialRefused, RunStopped
+from bulk.govern.rate_limit_poller import ASK_LIMITS
 from bulk.manifest.manifest import Job, Manifest
 from bulk.model import Failure, Reply, Request
 from bulk.operation import Access

@@ -9,8 +9,8 @@ run; of a token that tells no scopes nothing is known, and its answers are its o
 from collections.abc import Mapping
 from pathlib import Path
 
-from bulk.govern.accounts import NO_TOKEN, Account
 from bulk.govern.governor import Governor
+from bulk.govern.permits.accounts import NO_TOKEN, Account
 from bulk.govern.pools import join_payers
 from bulk.manifest.manifest import Platform
 from bulk.model import Failure, Request

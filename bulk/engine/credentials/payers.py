@@ -22,7 +22,7 @@ from bulk.engine.credentials.credential_check import installations_of
 from bulk.engine.credentials.kept_answers import ASK_USER
 from bulk.errors import CredentialMissing
 from bulk.execute.job_streams import JobStreams
-from bulk.govern.accounts import CredentialSource
+from bulk.govern.permits.accounts import CredentialSource
 from bulk.manifest.manifest import Job
 from bulk.model import Reply
 from bulk.platform.auth.app_credential import AnyCredential, AppCredential, PoolCredential

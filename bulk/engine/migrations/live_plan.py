@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 import orjson
 
+from bulk.engine.agreement.plan_file import JobSeen, PlanFile, packed, sealed
 from bulk.engine.execution import check_items, execute
 from bulk.engine.identity import identity_of
-from bulk.engine.migrations.plan_file import JobSeen, PlanFile, packed, sealed
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import CredentialRefused, RunStopped

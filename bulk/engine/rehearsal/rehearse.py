@@ -17,8 +17,8 @@ import msgspec
 
 from bulk.bundle.checked import Checked
 from bulk.check.checking import check
+from bulk.engine.agreement.gates import cut
 from bulk.engine.execution import credentials_of
-from bulk.engine.migrations.gates import cut
 from bulk.engine.rehearsal.measured import Measured
 from bulk.engine.rehearsal.model_platform import Model, ModelBudget, ModelWire
 from bulk.engine.rehearsal.shaped_operations import pending, shaped

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.writes.settle import Settler
 from bulk.forecast import WRITE_S, Budget, Capacity, Key, Work, forecast, window_length
-from bulk.govern.accounts import PermitQueue
 from bulk.govern.governor import Governor
+from bulk.govern.permits.accounts import PermitQueue
 from bulk.manifest.manifest import Job
 from bulk.schedule.lanes import Lane
 from bulk.schedule.remaining import paid_each, startable

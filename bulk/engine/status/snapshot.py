@@ -14,8 +14,8 @@ from bulk.engine.status.warnings import FailureWarnings
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.wait_reasons import KINDS
 from bulk.execute.writes.settle import Settler
-from bulk.govern.accounts import PermitQueue, Trust
 from bulk.govern.governor import Governor
+from bulk.govern.permits.accounts import PermitQueue, Trust
 from bulk.schedule.job_progress import JobState
 from bulk.schedule.remaining import waits_for
 from bulk.schedule.scheduler import Scheduler

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from bulk.govern.accounts import Permit, PermitQueue
+from bulk.govern.permits.accounts import Permit, PermitQueue
 from bulk.model import UNSEEN
 
 

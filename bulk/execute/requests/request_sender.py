@@ -21,8 +21,8 @@ from bulk.execute.requests.redirects import REDIRECTS, judged_elsewhere, led_ast
 from bulk.execute.requests.retry_budget import Served
 from bulk.execute.requests.tried import Tried, is_decided, result_of
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
-from bulk.govern.accounts import Permit
 from bulk.govern.governor import Governor
+from bulk.govern.permits.accounts import Permit
 from bulk.govern.policy import Draining
 from bulk.govern.poll_intervals import PollIntervals
 from bulk.model import BodyFile, Effect, ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request

@@ -10,9 +10,7 @@ from typing import Any
 import orjson
 
 from bulk.model import Media
-
-WITHOUT_BODY = frozenset((204, 205, 304))
-"""Statuses whose body, if one comes all the same, means nothing."""
+from bulk.platform.response_heads import WITHOUT_BODY
 
 AS_BYTES = (Media.RAW, Media.HTML)
 _BOM = b"\xef\xbb\xbf"

@@ -14,7 +14,7 @@ import sqlite3
 from itertools import groupby
 from typing import Final
 
-from bulk.sandbox.areas.organizations import enterprise_rights
+from bulk.sandbox.areas.shared import enterprise_rights
 from bulk.sandbox.clock import iso
 from bulk.sandbox.http import paging
 from bulk.sandbox.http.access import Access

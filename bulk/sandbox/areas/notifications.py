@@ -15,14 +15,14 @@ import sqlite3
 from collections import deque
 from typing import Final
 
-from bulk.sandbox.areas.organizations.organization_repositories import by_ids
-from bulk.sandbox.areas.organizations.repository_objects import repository_object
+from bulk.sandbox.areas.shared.organization_repositories import by_ids
+from bulk.sandbox.areas.shared.repository_objects import repository_object
 from bulk.sandbox.clock import http_date, iso, parse_iso
-from bulk.sandbox.context import Context
 from bulk.sandbox.http import paging
 from bulk.sandbox.http.access import Access
 from bulk.sandbox.http.answers import Answer
 from bulk.sandbox.http.call import Call
+from bulk.sandbox.http.context import Context
 from bulk.sandbox.http.refusals import forbidden, invalid, not_found, problem
 from bulk.sandbox.http.routes import Area, Route
 from bulk.sandbox.store.records import TokenKind, User

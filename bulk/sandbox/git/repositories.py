@@ -6,12 +6,12 @@ that a seed file names is made from the files that it gave when somebody first a
 
 from __future__ import annotations
 
-from bulk.sandbox.context import Context
 from bulk.sandbox.git.directory import GitStore
 from bulk.sandbox.git.fleet import Fleet
 from bulk.sandbox.git.repository import Change, GitRepository
 from bulk.sandbox.git.revision import Entry, Person, Revision
-from bulk.sandbox.seeding.standard_repositories import FILLS
+from bulk.sandbox.git.standard_repositories import FILLS
+from bulk.sandbox.http.context import Context
 from bulk.sandbox.store.records import Organization, Repository
 from bulk.sandbox.store.state import State
 

@@ -20,7 +20,7 @@ from bulk.sandbox.store.records import Token, User
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from bulk.sandbox.context import Context
+    from bulk.sandbox.http.context import Context
 
 
 class Query:

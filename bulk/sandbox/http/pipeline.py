@@ -20,15 +20,15 @@ import orjson
 from aiohttp import web
 from multidict import CIMultiDict
 
-from bulk.sandbox import rights
 from bulk.sandbox.clock import http_date
-from bulk.sandbox.context import Context
 from bulk.sandbox.http import conditional, faults
 from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.auth import rights
 from bulk.sandbox.http.auth.authentication import Authentication
 from bulk.sandbox.http.auth.token_headers import token_headers
 from bulk.sandbox.http.budgets import Window, address_of
 from bulk.sandbox.http.call import Call, Query
+from bulk.sandbox.http.context import Context
 from bulk.sandbox.http.faults import Faults
 from bulk.sandbox.http.journal import Entry, Journal
 from bulk.sandbox.http.media import JSON, Accepts

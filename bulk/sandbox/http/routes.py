@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from bulk.sandbox.context import Context
 from bulk.sandbox.http.access import Access
 from bulk.sandbox.http.answers import Answer
 from bulk.sandbox.http.call import Call
+from bulk.sandbox.http.context import Context
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from bulk.sandbox.clock import Clock, parse_iso
-from bulk.sandbox.rights import ALL_SCOPES
-from bulk.sandbox.seeding import new_organizations, seed_file
+from bulk.sandbox.http.auth.rights import ALL_SCOPES
+from bulk.sandbox.seeding import new_repositories, seed_file
 from bulk.sandbox.seeding.app_seeds import AppPlanter, AppSeed, InstallationSeed
 from bulk.sandbox.seeding.notification_seeds import NotificationSeed
 from bulk.sandbox.seeding.notification_seeds import plant as plant_notifications
@@ -164,7 +164,7 @@ class _Planter:
         for repository in repositories:
             self._repository(repository)
         if seed.new_organizations is not None:
-            new_organizations.keep(self._state, seed.new_organizations.repositories)
+            new_repositories.keep(self._state, seed.new_organizations.repositories)
         for place, team in enumerate(seed.teams):
             self._team(team, f"teams[{place}]")
         if seed.license is not None:

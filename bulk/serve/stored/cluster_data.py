@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from bulk.cluster.budgets import decoded
-from bulk.serve.stored.shares import RunShards, Shares, Work, Worker
+from bulk.serve.shares import RunShards, Shares, Work, Worker
 from bulk.status import RunStatus
 from bulk.store import statements
 from bulk.store.connections import StoreConnection

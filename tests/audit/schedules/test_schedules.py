@@ -14,7 +14,8 @@ import kubernetes_validate
 import pytest
 from ruamel.yaml import YAML
 
-from bulk.audit.schedules.emitting import Audited, emit
+from bulk.audit.schedules.audited import Audited
+from bulk.audit.schedules.emitting import emit
 from bulk.audit.schedules.systemd import calendars_of
 from bulk.audit.schedules.times import times_of
 from bulk.errors import UsageError

@@ -17,7 +17,7 @@ from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.writes.settle import LostWrite, Settler, inferred, lost_again, own_before
-from bulk.govern.accounts import PermitQueue
+from bulk.govern.permits.accounts import PermitQueue
 from bulk.model import (
     UNSEEN,
     Effect,

@@ -10,9 +10,9 @@ import pytest
 from benchmarks.knee import scenarios
 from benchmarks.knee.platforms import Scenario
 from benchmarks.knee.simulation import Simulation
-from bulk.govern.accounts import Trust
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.governor import Governor
+from bulk.govern.permits.accounts import Trust
 from bulk.govern.policy import Policy
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.classification import Verdict, VerdictKind

@@ -15,7 +15,7 @@ from bulk.exit_codes import RESUMABLE, ExitCode
 if TYPE_CHECKING:
     from bulk.audit.history import History
     from bulk.audit.result import AuditResult
-    from bulk.engine.approval import Approve
+    from bulk.engine.agreement.approval import Approve
     from bulk.manifest.audit_section import AuditSettings
     from bulk.manifest.reading import Overrides
     from bulk.report.fold import Report

@@ -47,7 +47,8 @@ def schedule(
     Where the audit of before still runs, the next one passes it by.
     """
     import bulk
-    from bulk.audit.schedules.emitting import Audited, emit
+    from bulk.audit.schedules.audited import Audited
+    from bulk.audit.schedules.emitting import emit
     from bulk.audit.schedules.times import times_of
     from bulk.clock import Clock
     from bulk.manifest.reading import read_manifest

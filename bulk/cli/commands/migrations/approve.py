@@ -23,7 +23,7 @@ def approve(plan: Path, *, wave: int | None) -> int:
     if plan.is_dir():
         raise UsageError(f"{plan} is a folder: name the plan's file, or with --wave N the wave of a run to open")
     from bulk.clock import Clock
-    from bulk.engine.migrations import plan_file
+    from bulk.engine.agreement import plan_file
 
     found = plan_file.read_plan(plan)
     agreed = plan_file.approved(found, plan_file.user(), Clock().now())
@@ -36,7 +36,7 @@ def approve(plan: Path, *, wave: int | None) -> int:
 
 
 def _open(run_dir: Path, wave: int) -> int:
-    from bulk.engine.migrations import gates
+    from bulk.engine.agreement import gates
     from bulk.ledger.view import LedgerView
     from bulk.report.run_state import resuming
 

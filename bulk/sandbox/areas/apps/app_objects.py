@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bulk.sandbox.areas.organizations.objects import node_id
-from bulk.sandbox.areas.organizations.repository_objects import account_places, owner_object
+from bulk.sandbox.areas.shared.organization_objects import node_id
+from bulk.sandbox.areas.shared.repository_objects import account_places, owner_object
 from bulk.sandbox.clock import iso
 from bulk.sandbox.http.call import Call
 from bulk.sandbox.store.records import App, Installation, User

@@ -12,10 +12,10 @@ import secrets
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
-from bulk.sandbox.context import Context
 from bulk.sandbox.http.access import Access
 from bulk.sandbox.http.answers import Answer
 from bulk.sandbox.http.call import Call
+from bulk.sandbox.http.context import Context
 from bulk.sandbox.http.refusals import bad_request, not_found
 from bulk.sandbox.http.routes import Area, Route
 from bulk.sandbox.store.records import App, User

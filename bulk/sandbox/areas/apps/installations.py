@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bulk.sandbox import rights
 from bulk.sandbox.areas.apps.app_objects import app_object, installation_object, selection_of
-from bulk.sandbox.areas.organizations.organization_repositories import by_ids
-from bulk.sandbox.areas.organizations.repository_objects import repository_object
+from bulk.sandbox.areas.shared.organization_repositories import by_ids
+from bulk.sandbox.areas.shared.repository_objects import repository_object
 from bulk.sandbox.clock import iso
 from bulk.sandbox.http import paging
 from bulk.sandbox.http.access import Access
 from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.auth import rights
 from bulk.sandbox.http.call import Call
 from bulk.sandbox.http.refusals import forbidden, invalid, not_found
 from bulk.sandbox.http.routes import Area, Route

@@ -16,14 +16,14 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from bulk.sandbox.areas.configurations import configurations
-from bulk.sandbox.areas.organizations import organization_repositories
+from bulk.sandbox.areas.shared import organization_repositories
 from bulk.sandbox.http.refusals import invalid, problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from bulk.sandbox.areas.configurations.configurations import Configuration
-    from bulk.sandbox.context import Context
+    from bulk.sandbox.http.context import Context
     from bulk.sandbox.store.records import Organization
     from bulk.sandbox.store.state import State
 

@@ -7,7 +7,7 @@ creation that the specification names; its `errors` say what is wrong with it.
 from __future__ import annotations
 
 from bulk.sandbox.areas.configurations import configuration_settings, configurations
-from bulk.sandbox.areas.organizations import enterprise_rights
+from bulk.sandbox.areas.shared import enterprise_rights
 from bulk.sandbox.http import paging
 from bulk.sandbox.http.access import Access
 from bulk.sandbox.http.answers import Answer

@@ -13,12 +13,12 @@ import sqlite3
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from bulk.sandbox.areas.organizations import enterprise_rights
-from bulk.sandbox.areas.organizations.enterprise_rights import Enterprise
-from bulk.sandbox.context import Context
+from bulk.sandbox.areas.shared import enterprise_rights
+from bulk.sandbox.areas.shared.enterprise_rights import Enterprise
 from bulk.sandbox.http.access import Access
 from bulk.sandbox.http.answers import Answer
 from bulk.sandbox.http.call import Call
+from bulk.sandbox.http.context import Context
 from bulk.sandbox.http.refusals import invalid, not_found, problem
 from bulk.sandbox.http.routes import Area, Route
 

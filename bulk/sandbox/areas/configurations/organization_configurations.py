@@ -11,14 +11,14 @@ it. A second attachment of an organization is 422 while one is in progress.
 
 from __future__ import annotations
 
-from bulk.sandbox import rights
 from bulk.sandbox.areas.configurations import attachments, configuration_settings, configurations
 from bulk.sandbox.areas.configurations.configurations import Configuration
-from bulk.sandbox.areas.organizations import organization_repositories
-from bulk.sandbox.areas.organizations.repository_objects import repository_object
+from bulk.sandbox.areas.shared import organization_repositories
+from bulk.sandbox.areas.shared.repository_objects import repository_object
 from bulk.sandbox.http import paging
 from bulk.sandbox.http.access import Access
 from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.auth import rights
 from bulk.sandbox.http.call import Call
 from bulk.sandbox.http.refusals import bad_request, conflict, forbidden, invalid, problem
 from bulk.sandbox.http.routes import Area, Route

@@ -5,16 +5,16 @@ from __future__ import annotations
 from bulk.sandbox.areas.contents import downloads
 from bulk.sandbox.areas.contents.file_writes import delete_file, put_file
 from bulk.sandbox.areas.contents.files import FileView
-from bulk.sandbox.context import Context
 from bulk.sandbox.git import repositories
 from bulk.sandbox.git.repositories import Repositories
 from bulk.sandbox.git.revision import Revision
 from bulk.sandbox.http.access import Access
 from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.auth.rights import repository
 from bulk.sandbox.http.call import Call
+from bulk.sandbox.http.context import Context
 from bulk.sandbox.http.refusals import Refused, not_found
 from bulk.sandbox.http.routes import Area, Route
-from bulk.sandbox.rights import repository
 from bulk.sandbox.store.records import Repository
 
 

@@ -21,9 +21,9 @@ from bulk.sandbox.git.repositories import Repositories
 from bulk.sandbox.git.repository import Change, GitRepository
 from bulk.sandbox.git.revision import CommitRecord, Entry, Kind, Person, WriteConflict, path_fault
 from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.auth.rights import SCOPED_KINDS, has_permission, has_scope, repository
 from bulk.sandbox.http.call import Call
 from bulk.sandbox.http.refusals import Refused, conflict, invalid, not_found
-from bulk.sandbox.rights import SCOPED_KINDS, has_permission, has_scope, repository
 from bulk.sandbox.store.records import Repository, Token
 
 WORKFLOWS = ".github/workflows/"

@@ -11,10 +11,10 @@ from bulk.sandbox.areas.contents.contents import wanted_revision
 from bulk.sandbox.areas.contents.files import FileView
 from bulk.sandbox.git.revision import Entry, Kind, Revision, is_ref_name, linked_file
 from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.auth.rights import repository
 from bulk.sandbox.http.call import Call
 from bulk.sandbox.http.refusals import invalid, not_found
 from bulk.sandbox.http.routes import Area, Route
-from bulk.sandbox.rights import repository
 
 DIRECTORIES = (".github", "", "docs")
 

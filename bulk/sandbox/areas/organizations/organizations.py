@@ -12,16 +12,16 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from bulk.sandbox import rights
-from bulk.sandbox.areas.organizations.objects import organization_object
+from bulk.sandbox.areas.organizations import new_organizations
+from bulk.sandbox.areas.shared.organization_objects import organization_object
 from bulk.sandbox.areas.webhooks import deliveries, hook_payloads
-from bulk.sandbox.context import Context
 from bulk.sandbox.http.access import Access
 from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.auth import rights
 from bulk.sandbox.http.call import Call
+from bulk.sandbox.http.context import Context
 from bulk.sandbox.http.refusals import invalid, not_found, problem
 from bulk.sandbox.http.routes import Area, Route
-from bulk.sandbox.seeding import new_organizations
 from bulk.sandbox.store.records import Organization, User
 from bulk.sandbox.store.state import State
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from bulk.sandbox import rights
-from bulk.sandbox.areas.organizations import enterprise_rights
-from bulk.sandbox.areas.organizations.enterprise_rights import Enterprise
-from bulk.sandbox.areas.organizations.objects import organization_object
+from bulk.sandbox.areas.shared import enterprise_rights
+from bulk.sandbox.areas.shared.enterprise_rights import Enterprise
+from bulk.sandbox.areas.shared.organization_objects import organization_object
 from bulk.sandbox.http import paging
 from bulk.sandbox.http.access import Access
 from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.auth import rights
 from bulk.sandbox.http.call import Call
 from bulk.sandbox.http.refusals import invalid, not_found, problem
 from bulk.sandbox.http.routes import Area, Route

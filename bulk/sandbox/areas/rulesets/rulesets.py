@@ -11,15 +11,15 @@ from __future__ import annotations
 import json
 import sqlite3
 
-from bulk.sandbox import rights
-from bulk.sandbox.areas.organizations import enterprise_rights
-from bulk.sandbox.areas.organizations.enterprise_rights import Enterprise
-from bulk.sandbox.areas.organizations.objects import node_id
 from bulk.sandbox.areas.rulesets import ruleset_rules
+from bulk.sandbox.areas.shared import enterprise_rights
+from bulk.sandbox.areas.shared.enterprise_rights import Enterprise
+from bulk.sandbox.areas.shared.organization_objects import node_id
 from bulk.sandbox.clock import iso
 from bulk.sandbox.http import paging
 from bulk.sandbox.http.access import Access
 from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.auth import rights
 from bulk.sandbox.http.call import Call
 from bulk.sandbox.http.refusals import invalid, not_found, problem
 from bulk.sandbox.http.routes import Area, Route

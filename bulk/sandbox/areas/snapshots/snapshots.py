@@ -17,12 +17,12 @@ from typing import Final
 
 import orjson
 
-from bulk.sandbox import rights
 from bulk.sandbox.areas.snapshots import shown_manifests, snapshot_rules
 from bulk.sandbox.areas.snapshots.shown_manifests import Report
 from bulk.sandbox.clock import iso
 from bulk.sandbox.http.access import Access
 from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.auth import rights
 from bulk.sandbox.http.call import Call
 from bulk.sandbox.http.refusals import invalid
 from bulk.sandbox.http.routes import Area, Route

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable
 
-    from bulk.sandbox.context import Context
+    from bulk.sandbox.http.context import Context
 
 MOST_WAITING: Final = 1_000
 TIMEOUT_S = 5.0

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from bulk.sandbox.areas.organizations.objects import node_id, organization_object
-from bulk.sandbox.areas.organizations.repository_objects import account_places, event_repository
+from bulk.sandbox.areas.shared.organization_objects import node_id, organization_object
+from bulk.sandbox.areas.shared.repository_objects import account_places, event_repository
 from bulk.sandbox.areas.webhooks.deliveries import Event
 from bulk.sandbox.clock import iso
 

@@ -16,15 +16,15 @@ import sqlite3
 from typing import Final
 from urllib.parse import urlencode
 
-from bulk.sandbox import rights
 from bulk.sandbox.areas.webhooks import hook_payloads, hook_settings
 from bulk.sandbox.areas.webhooks.deliveries import Deliveries
 from bulk.sandbox.clock import iso
-from bulk.sandbox.context import Context
 from bulk.sandbox.http import paging
 from bulk.sandbox.http.access import Access
 from bulk.sandbox.http.answers import Answer
+from bulk.sandbox.http.auth import rights
 from bulk.sandbox.http.call import Call
+from bulk.sandbox.http.context import Context
 from bulk.sandbox.http.refusals import invalid, not_found, problem
 from bulk.sandbox.http.routes import Area, Route
 from bulk.sandbox.store.records import Organization, TokenKind

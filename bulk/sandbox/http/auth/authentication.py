@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bulk.sandbox.http.auth.app_credentials import AppCredentials, looks_signed
+from bulk.sandbox.http.auth.rights import ALL_SCOPES
 from bulk.sandbox.http.refusals import forbidden, unauthenticated
-from bulk.sandbox.rights import ALL_SCOPES
 from bulk.sandbox.store.apps import Apps
 from bulk.sandbox.store.records import Token, TokenKind
 from bulk.sandbox.store.state import State, digest_of

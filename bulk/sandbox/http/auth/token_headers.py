@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from bulk.sandbox.http.access import Access
-from bulk.sandbox.rights import SCOPED_KINDS
+from bulk.sandbox.http.auth.rights import SCOPED_KINDS
 from bulk.sandbox.store.records import Token, TokenKind
 
 EXPIRATION = "GitHub-Authentication-Token-Expiration"

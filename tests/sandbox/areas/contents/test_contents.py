@@ -13,7 +13,7 @@ from bulk.sandbox.areas.contents.files import LARGEST_BYTES, REDIRECT_BYTES, bas
 from bulk.sandbox.git.repositories import Repositories
 from bulk.sandbox.git.repository import Change, blob_sha
 from bulk.sandbox.git.revision import Person
-from bulk.sandbox.seeding.standard_repositories import RUNBOOK_COMMIT
+from bulk.sandbox.git.standard_repositories import RUNBOOK_COMMIT
 from tests.sandbox.conftest import HandClock, Platform, Start
 from tests.sandbox.file_client import ADMIN, HELLO, MEMBER, NEWER, OWNER, READ_ONLY, FileClient, fsck
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from bulk.govern.accounts import Account, Permit, PermitQueue, Trust
-from bulk.govern.budgets import stated_limits, unusable
 from bulk.govern.budgets.buckets import Bucket
+from bulk.govern.permits import stated_limits, unusable
+from bulk.govern.permits.accounts import Account, Permit, PermitQueue, Trust
 from bulk.govern.server_clock import ServerClock
 from bulk.model import Reply
 from bulk.platform.auth.secrets import Secret

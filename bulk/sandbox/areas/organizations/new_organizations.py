@@ -8,26 +8,16 @@ default_for_new_repos.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from bulk.sandbox.areas.configurations import attachments, configurations
-from bulk.sandbox.seeding.seed_file import NewRepositorySeed
+from bulk.sandbox.seeding import new_repositories
 from bulk.sandbox.store.records import Repository
 
 if TYPE_CHECKING:
     from bulk.sandbox.areas.configurations.configurations import Configuration
     from bulk.sandbox.store.records import Organization
     from bulk.sandbox.store.state import State
-
-_KEY: Final = "new_organizations.repositories"
-
-
-def keep(state: State, repositories: Sequence[NewRepositorySeed]) -> None:
-    """Give new organizations these repositories from now on, and no others. Inside a transaction."""
-    state.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, msgspec.json.encode(repositories).decode()))
 
 
 def furnish(state: State, organization: Organization, now: float) -> None:
@@ -37,7 +27,7 @@ def furnish(state: State, organization: Organization, now: float) -> None:
         now: when its repositories are made (UTC epoch seconds).
     """
     attached: dict[int, tuple[Configuration, list[int]]] = {}
-    for seed in _kept(state):
+    for seed in new_repositories.kept(state):
         number = state.allocate("repository")
         state.add_repository(
             Repository(number, organization.id, seed.name, seed.private, seed.description, seed.default_branch, now)
@@ -49,8 +39,3 @@ def furnish(state: State, organization: Organization, now: float) -> None:
     for configuration, numbers in attached.values():
         is_licensed = attachments.licenses_suffice(state, organization.enterprise_id, configuration, numbers)
         attachments.give(state, configuration, numbers, is_licensed)
-
-
-def _kept(state: State) -> list[NewRepositorySeed]:
-    row = state.db.execute("SELECT value FROM meta WHERE key = ?", (_KEY,)).fetchone()
-    return [] if row is None else msgspec.json.decode(row["value"], type=list[NewRepositorySeed])

@@ -13,10 +13,10 @@ from bulk.ledger.records import Minute
 from bulk.redaction import redact
 from bulk.report.run_state import Standing
 from bulk.report.timeline import read_minutes
-from bulk.serve import metrics
 from bulk.serve.audits.histories import Audit
 from bulk.serve.fleet import Fleet
-from bulk.serve.metrics import AuditFigures, Figures
+from bulk.serve.metrics import metrics
+from bulk.serve.metrics.metrics import AuditFigures, Figures
 from bulk.serve.run_data import RunData
 
 _CLASSES = len(LATENCIES_S) + 1

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.govern.token_expiry import AGAIN_S, EARLY_S, MARGIN_S, TokenExpiry
+from bulk.govern.permits.token_expiry import AGAIN_S, EARLY_S, MARGIN_S, TokenExpiry
 
 WALL = 1_800_000_000.0
 

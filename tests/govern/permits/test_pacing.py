@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.govern.budgets import pacing
+from bulk.govern.permits import pacing
 
 
 def test_full_speed_while_the_work_fits() -> None:

@@ -7,10 +7,10 @@ the address's own anonymous one: they never reach a bucket. Source: failures.md 
 import math
 from collections.abc import Callable
 
-from bulk.govern.accounts import Permit, PermitQueue
-from bulk.govern.budgets import unusable
 from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.witnesses import NEVER
+from bulk.govern.permits import unusable
+from bulk.govern.permits.accounts import Permit, PermitQueue
 from bulk.govern.server_clock import ServerClock
 from bulk.model import Reply
 from bulk.platform.classification import Limits, Verdict, VerdictKind, limits_from_headers

@@ -1,7 +1,7 @@
 """What a permit does to the bucket of its permit queue, from the moment it is given until its answer is taken in."""
 
-from bulk.govern.accounts import Permit, PermitQueue
 from bulk.govern.budgets import probes
+from bulk.govern.permits.accounts import Permit, PermitQueue
 from bulk.govern.server_clock import ServerClock
 from bulk.model import Reply
 from bulk.platform.auth.secrets import Secret

@@ -1,4 +1,4 @@
-"""JSON objects that several areas show: organizations, and what they are made of."""
+"""An organization as a JSON object, and the opaque ids of things."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from bulk.errors import BulkError
 from bulk.ledger.view import LedgerView
 from bulk.redaction import redact
 from bulk.report.run_state import stand
-from bulk.serve import metrics
-from bulk.serve.metrics_source import Latencies, figures
+from bulk.serve.metrics import metrics
+from bulk.serve.metrics.metrics_source import Latencies, figures
 
 EVERY_S = 15.0
 """How often the file is written anew (seconds)."""

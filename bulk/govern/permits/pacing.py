@@ -7,10 +7,8 @@ design.md §4.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from bulk.govern.accounts import PermitQueue
+from bulk.govern.permits.accounts import PermitQueue
 
 BURST_S = 0.005
 """A limiter that wakes for every single request loses half of a high rate (performance.md, aiolimiter)."""
@@ -42,7 +40,7 @@ def rate(available: int, work_left: int, seconds_left: float, window_s: float) -
     return available / usable_s if available else None
 
 
-def rate_of(queue: "PermitQueue", work_left: Callable[[str, str], int], now: float) -> float | None:
+def rate_of(queue: PermitQueue, work_left: Callable[[str, str], int], now: float) -> float | None:
     """Return the same for a permit queue.
 
     Args:

@@ -9,9 +9,9 @@ from typing import Final
 
 from bulk.bundle.checked import Checked
 from bulk.clock import Clock
-from bulk.engine.approval import Approve
-from bulk.engine.migrations import plan_file
-from bulk.engine.migrations.plan_file import PlanFile
+from bulk.engine.agreement import plan_file
+from bulk.engine.agreement.approval import Approve
+from bulk.engine.agreement.plan_file import PlanFile
 from bulk.errors import RunDirectoryError
 from bulk.execute.preview import Planned
 from bulk.ledger.companion_files import bound_part, digest_of

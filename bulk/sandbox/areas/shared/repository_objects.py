@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from bulk.sandbox.areas.organizations.objects import node_id
+from bulk.sandbox.areas.shared.organization_objects import node_id
 from bulk.sandbox.clock import iso
 
 if TYPE_CHECKING:

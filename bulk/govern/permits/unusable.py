@@ -7,7 +7,7 @@ ever. A single word is not enough for either.
 from collections.abc import Callable, Iterable
 
 from bulk.errors import BudgetTooSmall, BulkError, RunStopped
-from bulk.govern.accounts import Account, PermitQueue
+from bulk.govern.permits.accounts import Account, PermitQueue
 
 HOPELESS_WORDS, HOPELESS_S = 3, 10.0
 """So many words in a row that the limit leaves nothing, in a run that sends already over that time (seconds)."""

@@ -1,0 +1,55 @@
+"""What is scheduled, and what comes of it."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+LONGEST_S = 6 * 3_600
+"""How long an audit may take before its scheduler ends it (seconds); it is resumed the next time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """What is scheduled.
+
+    Attributes:
+        name: of the manifest. manifest, history, folder: absolute paths; commands run in `folder`.
+        options: more of `bulk audit`, such as `--var`. program: path of bulk.
+        secrets: names of the environment variables that hold tokens.
+        image: of a container.
+    """
+
+    name: str
+    manifest: Path
+    history: Path
+    folder: Path
+    options: Sequence[str]
+    program: str
+    secrets: Sequence[str]
+    image: str
+
+    @property
+    def unit(self) -> str:
+        """A name that every scheduler takes, of at most 52 characters."""
+        safe = re.sub(r"[^a-z0-9-]+", "-", f"bulk-audit-{self.name}".lower()).strip("-")
+        return safe[:52].rstrip("-")
+
+    def command(self, program: str, manifest: str, history: str) -> list[str]:
+        """Return the command line; where the one before still runs, it passes it by."""
+        own = ["audit", manifest, "--history", history, "--overlap", "skip", "--progress", "none", *self.options]
+        return [program, *own]
+
+    @property
+    def line(self) -> str:
+        """The command as it is typed."""
+        return shlex.join(self.command(self.program, str(self.manifest), str(self.history)))
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """Files by name, and what a person should know."""
+
+    files: Mapping[str, str]
+    warnings: Sequence[str]

@@ -1,0 +1,1 @@
+"""What a monitoring system reads: OpenMetrics, over HTTP and as a file."""
