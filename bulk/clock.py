@@ -22,10 +22,6 @@ class Clock:
     processor = staticmethod(time.thread_time)
     """Processor time that the calling thread has used; of a simulation, none."""
 
-    def boottime(self) -> float:
-        """Return monotonic seconds that go on while the machine sleeps: what somebody else's promise is measured by."""
-        return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
     async def sleep(self, seconds: float) -> None:
         """Wait for `seconds` of monotonic time; at least one turn of the event loop."""
         await anyio.sleep(max(0.0, seconds))

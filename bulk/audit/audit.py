@@ -44,7 +44,6 @@ from bulk.storage.private_files import replacing
 DoRun: TypeAlias = Callable[[Path, Approve | None], Report]
 """Runs the manifest in a run directory, or goes on with the run there; is asked before anything is sent."""
 
-RESUME_WITHIN_S = 12 * 3_600.0
 MOST_IN_MEMORY = 200_000
 """Items of a run up to which its lines are read into memory to test policies (count); of more each policy reads them.
 """

@@ -251,7 +251,6 @@ class ItemRun:
             steps = operation.steps(self._item)
         else:
             steps = shared.recent_writes.steps(operation, self._item, shared.clock.monotonic())
-        self._tally.has_read = False
         written: Request | None = None
         done: tuple[Request, int] | None = None  # a write that was accepted, and no refusal that is looked into
         try:
@@ -265,7 +264,6 @@ class ItemRun:
                         return reply if done is None else replace(self._lost(*done), followed_by=reply)
                     if type(reply.body) is Encoded:  # an item of this operation ended so before, and nothing changed
                         return unchanged(reply.body)
-                    self._tally.has_read = True
                 else:
                     self.effect = request.effect
                     answer = await self._write(request)

@@ -20,7 +20,6 @@ _SQL = statements.load("leases")
 TTL_S = 30.0
 """How long a lease is good for that is not renewed (seconds)."""
 
-RENEW_S = TTL_S / 4
 GRACE_S = 5.0
 """How much longer than a request may take a lapsed shard is left alone (seconds)."""
 

@@ -63,7 +63,6 @@ class RequestSender:
         self.requests = 0
         self.retries = 0
         self.settled = 0
-        self.from_store = 0
         self.downloads = 0
 
     async def once(self, request: Request, context: RequestContext) -> Tried:
@@ -106,7 +105,6 @@ class RequestSender:
             store.told(request, stored, answer.headers, is_unchanged=answer.status == 304)
             tally.is_by_date = tally.is_by_date or (answer.status == 304 and stored.way == BY_DATE)
         if answer.status == 304 and store is not None and stored is not None:
-            self.from_store += 1
             tally.body_bytes += len(stored.body)
             # of what was asked for first: what comes later, the operation has to look at
             reply = store.reply_from(stored, answer, tally.result_of if tally.requests == 1 else "")

@@ -133,7 +133,6 @@ class InstallationSource:
         self.installation, self._where, self._permissions = installation, where, permissions
         self._secret: Secret | None = None
         self._former: Secret | None = None
-        self.minted = 0
 
     @property
     def renews_after_s(self) -> float | None:
@@ -168,7 +167,6 @@ class InstallationSource:
             self._replace(Secret(token))
             self.renewal_problem = ""
             self.ends_at = _moment(body.get("expires_at"))
-            self.minted += 1
             return True
         said = body.get("message")
         match reply.status:

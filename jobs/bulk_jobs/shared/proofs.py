@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from bulk.model import Reply
-from bulk.proof import Check, Proof
+from bulk.proof import Proof
 from bulk_jobs.shared import normal_forms
 
 Kind = type | tuple[type, ...]
@@ -51,11 +51,6 @@ def of_kind(word: str, *names: str) -> About:
     """Ask that its own `url`, where that says of which organization (`orgs`), enterprise or repository it is, says
     this one."""
     return partial(_flaw_of_url, f"/{word}/", f"/{word}/{'/'.join(names)}/".casefold())
-
-
-def first_flaw(*checks: Check) -> Check:
-    """Return what is wrong by the first of these checks that finds something."""
-    return partial(_first_flaw, checks)
 
 
 def flaw_of_object(found: Any, kinds: Kinds) -> str:
@@ -114,7 +109,3 @@ def _flaw_of_url(word: str, wanted: str, found: Mapping[str, Any]) -> str:
     if not isinstance(url, str) or word not in url or wanted in url:
         return ""
     return "" if wanted in f"{normal_forms.unescaped(url)}/".casefold() else "its url names another one"
-
-
-def _first_flaw(checks: tuple[Check, ...], reply: Reply) -> str:
-    return next((flaw for check in checks if (flaw := check(reply))), "")
