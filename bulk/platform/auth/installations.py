@@ -122,7 +122,6 @@ class InstallationSource:
 
     Attributes:
         renewal_problem: why there is no token, for people. is_gone: the App is not installed there any more.
-        minted: tokens so far (count).
     """
 
     def __init__(
