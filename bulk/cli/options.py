@@ -139,6 +139,15 @@ MANIFEST = (
     click.option("--with-needs", is_flag=True, help="With --job: also the jobs that those need."),
 )
 
+ACCEPT_WAVE = click.option(
+    "--accept-wave",
+    "accepted",
+    metavar="N",
+    type=click.IntRange(min=1),
+    multiple=True,
+    help="Go on with this wave although it is over a budget. Repeatable.",
+)
+
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 
 

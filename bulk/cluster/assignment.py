@@ -14,6 +14,7 @@ from bulk.execute.resume_state import TAIL_BYTES, Joined, ResumeState, earlier_w
 from bulk.execute.writes.late_writes import LateWrite
 from bulk.ledger.records import Intent
 from bulk.schedule.queues import Part
+from bulk.schedule.waves import Waves
 from bulk.store import statements
 from bulk.store.connections import StoreConnection
 from bulk.store.holding import Key, Span
@@ -34,19 +35,31 @@ _ONE_LANE = 1 << 40
 def jobs_to_cut(checked: Checked, workspace: Path) -> list[JobToCut]:
     """Return what the cut into shards has to know of each job."""
     numbers = {job.name: job.number for job in checked.manifest.jobs}
-    laned = _laned(checked, workspace)
-    lanes = _lanes(workspace) if laned else {}
+    laned, ends = _laned(checked, workspace), ends_of_waves(checked)
+    lanes = _lanes(workspace, ends) if laned else {}
     return [
         JobToCut(
             number=job.number,
             resource=job.operation.resource,
             needs=tuple(numbers[name] for name in job.needs),
             items=found.items,
-            lanes=lanes.get(job.number, {}) if job.number in laned else None,
+            lanes=sum(lanes[job.number], Counter[int]()) if job.number in laned else None,
             is_made=job.derivation is not None,
+            ends=ends.get(job.number, ()),
+            lanes_of=lanes[job.number] if job.number in laned else (),
         )
         for job, found in zip(checked.manifest.jobs, checked.jobs, strict=True)
     ]
+
+
+def ends_of_waves(checked: Checked) -> dict[int, list[int]]:
+    """Return behind which item each wave ends, of the jobs that go in waves, by their numbers."""
+    waves = Waves(checked.manifest.limits.waves)
+    return {
+        job.number: waves.ends(found.items)
+        for job, found in zip(checked.manifest.jobs, checked.jobs, strict=True)
+        if waves.sizes and not job.operation.is_read and job.derivation is None and found.items
+    }
 
 
 def _laned(checked: Checked, workspace: Path) -> set[int]:
@@ -62,15 +75,19 @@ def _laned(checked: Checked, workspace: Path) -> set[int]:
         streams.close()
 
 
-def _lanes(workspace: Path) -> dict[int, Counter[int]]:
-    """Return how many items of each job are in the lane of each rank."""
-    found: dict[int, Counter[int]] = defaultdict(Counter)
-    query = """
-        SELECT entries.job, coalesce(lanes.rank, ?), count(*) FROM entries LEFT JOIN lanes USING (lane)
-        GROUP BY 1, 2"""
+def _lanes(workspace: Path, ends: Mapping[int, Sequence[int]]) -> dict[int, list[Counter[int]]]:
+    """Return how many items of each wave of each job are in the lane of each rank."""
+    found: dict[int, list[Counter[int]]] = defaultdict(lambda: [Counter()])
+    found |= {job: [Counter() for _ in its] for job, its in ends.items()}
+    waves = "".join(
+        f" WHEN {job} THEN 0" + "".join(f" + (entries.item >= {end})" for end in its[:-1]) for job, its in ends.items()
+    )
+    query = f"""
+        SELECT entries.job, {f"CASE entries.job{waves} ELSE 0 END" if waves else "0"}, coalesce(lanes.rank, ?), count(*)
+        FROM entries LEFT JOIN lanes USING (lane) GROUP BY 1, 2, 3"""
     with _opened(workspace) as database:
-        for job, rank, items in database.execute(query, (NO_LANE,)):
-            found[job][rank] += items
+        for job, wave, rank, items in database.execute(query, (NO_LANE,)):
+            found[job][wave][rank] += items
     return found
 
 
@@ -109,6 +126,7 @@ class Assigning:
 
     def __init__(self, checked: Checked, workspace: Path, store: StoreConnection, groups: Sequence[int]) -> None:
         self._checked, self._workspace, self._store = checked, workspace, store
+        self._ends = ends_of_waves(checked)
         self._jobs_of: dict[int, list[int]] = defaultdict(list)
         for number, group in enumerate(groups):
             self._jobs_of[group].append(number)
@@ -153,23 +171,30 @@ class Assigning:
             lanes = (_ONE_LANE, shard.first)
         else:
             lanes = (shard.modulus, shard.remainder)
-        chosen = ",".join(map(str, jobs))
+        chosen = f"entries.job IN ({','.join(map(str, jobs))}){self._in_wave(jobs[0], shard.wave)}"
         apart = ",".join(map(str, shard.apart)) or "-1"
         query = f"""
             SELECT entries.job, entries.item FROM lanes JOIN entries USING (lane)
-            WHERE lanes.rank % ? = ? AND lanes.rank NOT IN ({apart}) AND entries.job IN ({chosen})"""
+            WHERE lanes.rank % ? = ? AND lanes.rank NOT IN ({apart}) AND {chosen}"""
         if shard.kind is Kind.LANE:
             query = f"""
                 SELECT entries.job, entries.item FROM lanes JOIN entries USING (lane)
-                WHERE lanes.rank % ? = ? AND entries.job IN ({chosen})"""
+                WHERE lanes.rank % ? = ? AND {chosen}"""
         superseded: list[Key] = []
         with _opened(self._workspace) as database:
             items = database.execute(query, lanes).fetchall()
             if shard.kind is Kind.LANES and shard.remainder == 0:
-                also = f"SELECT job, item FROM entries WHERE lane = ? AND job IN ({chosen})"
+                also = f"SELECT job, item FROM entries WHERE lane = ? AND {chosen}"
                 superseded = database.execute(also, (SUPERSEDED,)).fetchall()
         part = Part(jobs[0], lanes_of=tuple(before), lanes=lanes, has_superseded=bool(superseded))
         return [part], [], items + superseded
+
+    def _in_wave(self, job: int, wave: int) -> str:
+        """Return the condition that an item is in that wave of the job, or of all jobs that are not cut."""
+        ends = self._ends.get(job)
+        if ends is None:
+            return ""
+        return f" AND entries.item >= {ends[wave - 2] if wave > 1 else 0} AND entries.item < {ends[wave - 1]}"
 
 
 def _taken(

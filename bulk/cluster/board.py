@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from bulk.cluster.stored_waves import StoredWaves
 from bulk.store import statements
 from bulk.store.connections import StoreConnection
 
@@ -12,13 +13,13 @@ class StoreBoard:
     """What is known of the jobs of a run; `refresh` asks.
 
     Attributes:
-        groups: of each job by its number.
+        groups: of each job by its number. waves: which ones are open, and who says so.
     """
 
     is_shared = True
 
-    def __init__(self, run: int) -> None:
-        self._run = run
+    def __init__(self, run: int, waves: StoredWaves) -> None:
+        self._run, self.waves = run, waves
         self.expects_more = True
         self.free = 0
         self.groups: list[int] = []

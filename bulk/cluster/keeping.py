@@ -8,6 +8,7 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -54,13 +55,15 @@ class ShardLedger(StoreLedger):
 
     Attributes:
         left: items of each shard without an outcome that is durable (count).
+        watched: codes of errors that have a budget: what ends with one is told, too.
     """
 
     def __init__(self, *given: Any, on_over: Callable[[], None]) -> None:
-        """Open it; `on_over` is called in the thread that writes, when a shard has nothing left."""
+        """Open it; `on_over` is called in the thread that writes, when a shard has nothing left, or an item is told."""
         super().__init__(*given)
         self._on_over, self._counting = on_over, threading.Lock()
         self.left: dict[int, int] = {}
+        self.watched: AbstractSet[str] = frozenset()
 
     def commit(self, batch: Sequence[Entry], *more: Any, **named: Any) -> None:
         """See `StoreLedger`."""
@@ -71,7 +74,8 @@ class ShardLedger(StoreLedger):
                 if type(entry) is Record:
                     shard = self.holding.shard_of(entry.job, entry.finished.index)
                     self.left[shard] -= 1
-                    is_over = is_over or self.left[shard] == 0
+                    error = entry.finished.error
+                    is_over = is_over or self.left[shard] == 0 or (error is not None and error.code in self.watched)
         if is_over:
             self._on_over()
 
@@ -129,6 +133,7 @@ class Keeper:
         peers: StorePeers,
         board: StoreBoard,
     ) -> None:
+        ledger.watched = board.waves.codes
         self._checked, self._resume_state, self._leases, self._ledger = checked, resume_state, leases, ledger
         self._store, self._peers, self._board = store, peers, board
         self._assigning = Assigning(checked, ledger.run_dir, store, board.groups)
@@ -175,6 +180,8 @@ class Keeper:
 
     async def _look(self, run: Run) -> None:
         await self._finish(run)
+        if self._board.waves.is_wanted:
+            await self._blocking(lambda: self._board.waves.judge(self._store))
         self.standing = standing = await self._blocking(self._read_standing)
         await self._peers.hear(run.governor)
         self._follow(run, standing.limits)

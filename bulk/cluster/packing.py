@@ -42,18 +42,14 @@ def refuse_what_stays_here(manifest: Manifest, option: str = "--store") -> None:
         UsageError: the message names the job and the way out.
     """
     for job in manifest.jobs:
-        why = _why_not(job)
+        why = _why_not(job, is_in_waves=bool(manifest.limits.waves))
         if why:
             raise UsageError(f"{option}: jobs.{job.name}: {why}; run it without {option}")
-    if manifest.limits.waves or manifest.limits.errors:
-        raise UsageError(
-            f"{option}: limits.waves and limits.errors hold for one process alone; run it without {option}"
-        )
     if redact(manifest.text) != manifest.text:
         raise UsageError(f"{option}: the manifest holds a secret, which must not stand in a store; name a file with it")
 
 
-def _why_not(job: Job) -> str:
+def _why_not(job: Job, *, is_in_waves: bool) -> str:
     if job.items_path == STDIN:
         return "items from standard input are on this machine alone; write them into a file"
     named = job.derivation.fields if job.derivation is not None else {}
@@ -62,6 +58,8 @@ def _why_not(job: Job) -> str:
         return "which files its items name is known only when they are made, so that no worker would have them"
     if job.by_key:
         return "needs by key hold within one process; need whole jobs (needs: [JOB])"
+    if is_in_waves and job.derivation is not None and not job.operation.is_read:
+        return "with limits.waves it can't be made from results, because one worker would do all of it at once"
     if isinstance(job.operation, HoldsSecrets):
         return "its items hold secrets, which must not stand in a store"
     return ""

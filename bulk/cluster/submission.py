@@ -1,6 +1,7 @@
 """A manifest becomes a run in a store; whoever submitted it may wait for its end, and take it home as a directory."""
 
 import math
+import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,13 +21,14 @@ from bulk.cluster.packing import packed, refuse_what_stays_here
 from bulk.cluster.stored_limits import as_submitted
 from bulk.engine.agreement.approval import Approve
 from bulk.engine.execution import Prepared, prepare, report
+from bulk.engine.migrations.gates import closed_gate
 from bulk.engine.origin import Origin
 from bulk.errors import RunStopped
 from bulk.ledger.view import LedgerView
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.report.record import Report
 from bulk.report.timeline import merged
-from bulk.status import Display, JobStatus, RunStatus
+from bulk.status import Display, JobStatus, RunStatus, Wait, WaitKind
 from bulk.store import bundles, runs
 from bulk.store.connections import StoreConnection
 from bulk.store.export import export
@@ -115,6 +117,7 @@ def _submit(
         grace_s=limits.request_timeout_s + GRACE_S,
         groups=found.groups,
         shards=found.shards,
+        is_gated=limits.gate == "manual",
     )
     return runs.submit(store, submission)
 
@@ -171,8 +174,42 @@ def status_of(run: runs.StoredRun, now: float) -> RunStatus:
     state = {"pausing": "pausing", "paused": "paused", "stopping": "draining"}.get(run.state, run.state)
     ahead_s = run.at - now
     return RunStatus(
-        name=run.name, state=state, at=now, started_at=run.began_at - ahead_s, jobs=tuple(jobs), why=run.why
+        name=run.name,
+        state=state,
+        at=now,
+        started_at=run.began_at - ahead_s,
+        jobs=tuple(jobs),
+        waits=waits_for_time(run, ahead_s),
+        why=run.why,
     )
+
+
+def waits_for_time(run: runs.StoredRun, ahead_s: float) -> tuple[Wait, ...]:
+    """Return the waits for waves that begin after a while; `ahead_s`: of the database's clock (seconds)."""
+    return tuple(
+        Wait(
+            f"wave {its.open + 1} of {its.of} of {run.identity.jobs[job][0]}",
+            its.opens_at - ahead_s,
+            1,
+            WaitKind.GATE,
+        )
+        for job, its in run.waves.items()
+        if its.opens_at is not None and run.state == runs.RUNNING
+    )
+
+
+def next_command(run: runs.StoredRun, store: str) -> str:
+    """Return what a person does next with a run in the store of that address, ready for a shell; empty: nothing."""
+    name, address = shlex.quote(run.name), shlex.quote(store)
+    if run.state == runs.COMPLETE:
+        return f"bulk export {name} --store {address}"
+    if run.state == runs.RUNNING:
+        return "" if run.workers else f"bulk worker --store {address} --base-url {shlex.quote(run.identity.base_url)}"
+    gate = closed_gate(run.why) if run.state in ("stopping", runs.STOPPED) else None
+    if gate is not None and not gate.is_over:
+        return f"bulk approve {name} --wave {gate.wave} --store {address}"
+    accepting = "" if gate is None else f" --accept-wave {gate.wave}"
+    return f"bulk resume {name} --store {address}{accepting}"
 
 
 def taken_home(store: StoreConnection, run: runs.StoredRun, run_dir: Path, notes: tuple[str, ...] = ()) -> Report:

@@ -29,6 +29,7 @@ from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.keeping import Keeper, ShardLedger
 from bulk.cluster.left_alone import AGAIN_S, SOON_S, LeftAlone
 from bulk.cluster.packing import refuse_what_stays_here, unpacked
+from bulk.cluster.stored_waves import StoredWaves
 from bulk.engine.execution import Prepared, credentials_of, prepare
 from bulk.engine.perform import perform
 from bulk.engine.run import Run
@@ -217,7 +218,7 @@ class Worker:
                 limits.request_timeout_s + GRACE_S,
                 self._clock.monotonic,
             )
-            board = StoreBoard(number)
+            board = StoreBoard(number, StoredWaves(prepared.checked, number))
             board.take(await anyio.to_thread.run_sync(board.read, store))
             await self._perform(prepared, credentials, leases, peers, board, store, number, workspace, stack)
 

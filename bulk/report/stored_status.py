@@ -1,14 +1,14 @@
 """How a run in a store is told: as `bulk runs` lists it, and as `bulk status` shows it."""
 
-import shlex
-
 import msgspec
 
+from bulk.cluster.submission import next_command
+from bulk.report.render.formatting import duration
 from bulk.report.run_list import ListedRun
 from bulk.report.run_state import sum_known
 from bulk.store import runs
 from bulk.store.connections import StoreConnection
-from bulk.store.runs import StoredRun
+from bulk.store.runs import StoredRun, WaveStanding
 
 
 class StoredWorker(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,12 +30,20 @@ class StoredWorker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job of a run in a store."""
+    """A job of a run in a store.
+
+    Attributes:
+        wave: the last of its waves that is open (number). waves: how many it has (count).
+        opens_at: when the next one begins that waits for its time, by the database's clock.
+    """
 
     name: str
     operation: str
     items: int | None
     outcomes: dict[str, int]
+    wave: int = 1
+    waves: int = 1
+    opens_at: float | None = None
 
 
 class StoredStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +98,7 @@ def status_of(store: StoreConnection, name: str) -> StoredStatus:
         RunStopped: the store can't be reached.
     """
     run = runs.find(store, name)
+    waves = {number: run.waves.get(number, WaveStanding(1, 1, None)) for number in range(len(run.identity.jobs))}
     return StoredStatus(
         name=run.name,
         state=run.state,
@@ -103,6 +112,9 @@ def status_of(store: StoreConnection, name: str) -> StoredStatus:
                 operation=operation,
                 items=items if items >= 0 else None,
                 outcomes=dict(run.counts.get(number, {})),
+                wave=waves[number].open,
+                waves=waves[number].of,
+                opens_at=waves[number].opens_at,
             )
             for number, (job, operation, items) in enumerate(run.identity.jobs)
         ],
@@ -119,17 +131,8 @@ def status_of(store: StoreConnection, name: str) -> StoredStatus:
             )
             for each in runs.participants(store, run.id)
         ],
-        next_command=_next_command(run, store),
+        next_command=next_command(run, str(store.address)),
     )
-
-
-def _next_command(run: StoredRun, store: StoreConnection) -> str:
-    if run.state == "complete":
-        return f"bulk export {shlex.quote(run.name)} --store {shlex.quote(str(store.address))}"
-    if run.state == "running" and not run.workers:
-        address, base_url = shlex.quote(str(store.address)), shlex.quote(run.identity.base_url)
-        return f"bulk worker --store {address} --base-url {base_url}"
-    return ""
 
 
 def as_text(status: StoredStatus) -> str:
@@ -141,7 +144,11 @@ def as_text(status: StoredStatus) -> str:
         done = sum(job.outcomes.values())
         items = f"{done:,}" if job.items is None else f"{done:,} of {job.items:,}"
         ended = ", ".join(f"{count:,} {outcome}" for outcome, count in job.outcomes.items())
-        lines.append(f"{job.name:{width}}  {items} items{': ' + ended if ended else ''}")
+        wave = f", wave {job.wave} of {job.waves}" if job.waves > 1 else ""
+        lines.append(f"{job.name:{width}}  {items} items{wave}{': ' + ended if ended else ''}")
+        if job.opens_at is not None:
+            left_s = max(0.0, job.opens_at - status.at)
+            lines.append(f"wave {job.wave + 1} of {job.waves} of {job.name} begins in {duration(left_s)}")
     for worker in status.workers:
         if worker.shards:
             silent_s = max(0.0, status.at - worker.seen_at)

@@ -48,6 +48,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
         items: in it (count); -1: they are still to be made.
         needs: jobs that must be over before. after: shards that must be done.
         epoch: of this claim; 0: never claimed.
+        wave: of its job that it is in, from 1.
     """
 
     run: int = 0
@@ -63,6 +64,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
     epoch: int = 0
+    wave: int = 1
 
 
 class Lease(NamedTuple):
@@ -121,9 +123,11 @@ class Leases:
         self.worker = int(found[0])
 
     def claimable(self) -> dict[int, int]:
-        """Return runs of this engine and how many of their shards could be claimed now (count)."""
+        """Return runs of this engine and how many of their shards could be claimed now (count); 0: none, but a wave is
+        to be opened.
+        """
         with self._store.using() as connection:
-            return dict(connection.execute(_SQL["claimable"], (self._engine,)).fetchall())
+            return dict(connection.execute(_SQL["claimable"], {"engine": self._engine}).fetchall())
 
     def claim(self, run: int, most: int = 1, *, only: int | None = None) -> tuple[float, list[Shard]]:
         """Take shards that nobody holds and whose turn it is; returns the moment before it was asked, and them.
@@ -136,7 +140,7 @@ class Leases:
             values = (run, self.worker, self._engine, self.ttl_s, most, only)
             rows = connection.execute(_SQL["claim"], values).fetchall()
         names = ("run", "no", "kind", "job_group", "modulus", "remainder", "apart", "first", "behind", "items",
-                 "needs", "after", "epoch")  # fmt: skip
+                 "needs", "after", "epoch", "wave")  # fmt: skip
         shards = [msgspec.convert(dict(zip(names, row, strict=True)), Shard) for row in rows]
         return asked_at, sorted(shards, key=lambda shard: shard.no)
 

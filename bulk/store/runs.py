@@ -4,7 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import psycopg
@@ -47,6 +47,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
         grace_s: a request's time limit and `leases.GRACE_S` (seconds).
         groups: of each job by its number: the group that it is in.
         shards: of all groups; their numbers count from 0.
+        is_gated: people open the waves that come after the first.
     """
 
     name: str
@@ -57,6 +58,17 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: float
     groups: Sequence[int]
     shards: Sequence[Shard]
+    is_gated: bool = False
+
+
+class WaveStanding(NamedTuple):
+    """Which wave of a job is open, of how many (numbers), and when the next one begins that waits for its time (by the
+    database's clock, UTC epoch seconds).
+    """
+
+    open: int
+    of: int
+    opens_at: float | None
 
 
 class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +82,7 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
         workers: that hold one of them now (count).
         superseded: skipped items that don't count against the exit code (count).
         ended_with: exit codes of workers whose part in it has ended, each once.
-        counts: job number -> outcome -> items.
+        counts: job number -> outcome -> items. waves: of each job that goes in several, by its number.
     """
 
     id: int
@@ -90,6 +102,7 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     superseded: int
     ended_with: Collection[int]
     counts: Mapping[int, Mapping[str, int]]
+    waves: Mapping[int, WaveStanding] = {}
 
     @property
     def is_live(self) -> bool:
@@ -181,8 +194,11 @@ def _make(connection: psycopg.Connection, submission: Submission, digest: bytes)
         for shard in submission.shards:
             copy.write_row(
                 (run, shard.no, shard.kind.value, shard.job_group, shard.modulus, shard.remainder, list(shard.apart),
-                 shard.first, shard.behind, shard.items, list(shard.needs), list(shard.after))
+                 shard.first, shard.behind, shard.items, list(shard.needs), list(shard.after), shard.wave)
             )  # fmt: skip
+    connection.execute(_SQL["count_waves"], (run, run))
+    if submission.is_gated:
+        connection.execute(_SQL["close_gate"], (run,))
     connection.execute(_SQL["end_empty_jobs"], (run,))
     connection.execute(_SQL["end_empty_run"], (run,))
     connection.execute("SELECT pg_notify('bulk_shard', %s)", (str(run),))
@@ -218,7 +234,7 @@ def list_all(store: StoreConnection) -> list[StoredRun]:
 
 
 def _read(store: StoreConnection, name: str | None) -> list[StoredRun]:
-    fields = StoredRun.__struct_fields__
+    fields = StoredRun.__struct_fields__[:-1]
     found = []
     with store.using() as connection:
         for row in connection.execute(_SQL["about"], (name, name)).fetchall():
@@ -226,7 +242,8 @@ def _read(store: StoreConnection, name: str | None) -> list[StoredRun]:
             for job, word, items in connection.execute(_SQL["run_counts"], (row[0],)):
                 counts.setdefault(job, {})[word] = items
             run = msgspec.convert(dict(zip(fields, (*row, counts), strict=True)), StoredRun)
-            found.append(msgspec.structs.replace(run, identity=with_tuples(run.identity)))
+            waves = {each[0]: WaveStanding(*each[1:]) for each in connection.execute(_SQL["run_waves"], (row[0],))}
+            found.append(msgspec.structs.replace(run, identity=with_tuples(run.identity), waves=waves))
     return found
 
 
@@ -248,11 +265,19 @@ def steer(store: StoreConnection, run: StoredRun, verb: str, who: str, why: str 
     with store.transaction() as connection:
         changed = connection.execute(_SQL["set_state"], (state, redact(why), run.id, list(allowed))).fetchone()
         result = state if changed else f"refused: the run is {run.state}"
-        connection.execute(_SQL["note_action"], (run.id, redact(who), verb, "{}", result))
+        note_action(connection, run, who, verb, {}, result)
         connection.execute("SELECT pg_notify('bulk_state', %s)", (str(run.id),))
     if not changed:
         raise RunDirectoryError(f"{run.name} is {run.state}: it can't be {_DONE[verb]}")
     return state
+
+
+def note_action(
+    connection: psycopg.Connection, run: StoredRun, who: str, verb: str, args: Mapping[str, Any], result: str
+) -> None:
+    """Keep who has done what to a run, and how that ended."""
+    given = redact_json(msgspec.json.encode(args)).decode()
+    connection.execute(_SQL["note_action"], (run.id, redact(who), verb, given, result))
 
 
 def change_limits(
@@ -271,8 +296,7 @@ def change_limits(
             raise UsageError(f"the store {store.address} has no run {run.name} any more")
         limits = change(row[0])
         connection.execute(_SQL["set_limits"], (msgspec.json.encode(limits).decode(), run.id))
-        given = redact_json(msgspec.json.encode(args)).decode()
-        connection.execute(_SQL["note_action"], (run.id, redact(who), "set", given, run.state))
+        note_action(connection, run, who, "set", args, run.state)
         connection.execute("SELECT pg_notify('bulk_state', %s)", (str(run.id),))
     return limits
 
@@ -308,8 +332,7 @@ def reopen(
         found = connection.execute(_SQL["reopen"], (run.id, chosen, spared, *only)).fetchone()
         count = int(found[0]) if found else 0
         if count:
-            given = redact_json(msgspec.json.encode(args or {})).decode()
-            connection.execute(_SQL["note_action"], (run.id, redact(who), "retry", given, RUNNING))
+            note_action(connection, run, who, "retry", args or {}, RUNNING)
     return count
 
 

@@ -3,12 +3,18 @@
 Items that share a lane are always in one shard, because they must not overlap. Jobs of one resource whose items have
 lanes are cut alike, so that a part of a later job waits for the same part of the earlier one and for nothing else. A
 lane that is longer than a fair share is a shard of its own; it decides when the run ends, whoever works on it.
+
+Where a job goes in waves, each shard has items of one wave alone, so that nobody can claim any of a wave that is not
+open. Jobs are not cut together then: of one resource, a later job comes after all waves of the earlier one.
 """
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+
+from msgspec.structs import replace
 
 from bulk.store.leases import Kind, Shard
 
@@ -38,6 +44,7 @@ class JobToCut:
         lanes: how many of them are in the lane of each rank; None: its items have no lanes.
         copies: indexes of items that get the answer of an equal one, in order; only where there are no lanes.
         is_made: its items are made from results, so that nobody knows them yet; its `lanes` are empty or None.
+        ends: behind which item each of its waves ends; empty: all of it is one. lanes_of: of each wave, its `lanes`.
     """
 
     number: int
@@ -47,6 +54,13 @@ class JobToCut:
     lanes: Mapping[int, int] | None = None
     copies: Sequence[int] = ()
     is_made: bool = False
+    ends: Sequence[int] = ()
+    lanes_of: Sequence[Mapping[int, int]] = ()
+
+    @property
+    def waves(self) -> Iterator[tuple[int, int]]:
+        """The first item of each of its waves, and behind its last."""
+        return pairwise((0, *(self.ends or (self.items,))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +105,15 @@ def cut(jobs: Sequence[JobToCut], shard_items: int = SHARD_ITEMS) -> Cut:
             made += _ranges(group, number, len(made), shard_items)
             continue
         resource = group.jobs[0].resource
-        sizes = _sizes(group, parts[resource])
         modulus = parts[resource].modulus
-        # shards are claimed by their numbers: a long lane, which takes longest, begins first
-        for part, items in sorted(sizes.items(), key=lambda size: (size[0] < modulus, size[0])):
-            after = before.get((resource, part), before.get((resource, _ALL_PARTS)))
-            before[resource, part] = len(made)
-            made.append(_lanes(group, number, len(made), parts[resource], part, items, after))
+        for wave, lanes in enumerate(_lanes_of(group), 1):
+            sizes = _sizes(lanes, parts[resource])
+            # shards are claimed by their numbers: a long lane, which takes longest, begins first
+            for part, items in sorted(sizes.items(), key=lambda size: (size[0] < modulus, size[0])):
+                after = before.get((resource, part), before.get((resource, _ALL_PARTS)))
+                before[resource, part] = len(made)
+                shard = _lanes(group, number, len(made), parts[resource], part, items, after)
+                made.append(replace(shard, wave=wave))
     numbers = {job.number: number for number, group in enumerate(groups) for job in group.jobs}
     return Cut([numbers[job.number] for job in jobs], made)
 
@@ -110,6 +126,7 @@ def _groups(jobs: Sequence[JobToCut]) -> list[_Group]:
     latest: dict[str, int] = {}
     together: dict[tuple[str, int], _Group] = {}
     groups: list[_Group] = []
+    is_in_waves = any(job.ends for job in jobs)
     for job in jobs:
         stage = max((stages[needed] + 1 for needed in job.needs), default=0)
         if job.is_made and job.lanes is not None:  # its lanes may be anybody's: it has a stage of its own
@@ -118,7 +135,7 @@ def _groups(jobs: Sequence[JobToCut]) -> list[_Group]:
         elif job.lanes is not None:
             stage = latest[job.resource] = max(stage, latest.get(job.resource, 0))
         stages[job.number] = stage
-        is_joined = job.lanes is not None and not job.is_made
+        is_joined = job.lanes is not None and not job.is_made and not is_in_waves
         group = together.get((job.resource, stage)) if is_joined else None
         if group is None:
             group = _Group([], stage)
@@ -150,12 +167,20 @@ def _count(items: int, shard_items: int) -> int:
     return max(1, min(MOST_SHARDS, -(-items // shard_items)))
 
 
-def _sizes(group: _Group, parts: _Parts) -> dict[int, int]:
-    """Return how many items of the group are in each part (count); parts without any are left out."""
+def _lanes_of(group: _Group) -> Iterator[Iterable[Mapping[int, int]]]:
+    """Yield the lanes of the jobs of a group, wave by wave; a group of several jobs has one."""
+    if len(group.jobs) == 1 and group.jobs[0].ends:
+        yield from ((lanes,) for lanes in group.jobs[0].lanes_of)
+    else:
+        yield [job.lanes or {} for job in group.jobs]
+
+
+def _sizes(all_lanes: Iterable[Mapping[int, int]], parts: _Parts) -> dict[int, int]:
+    """Return how many items of these lanes are in each part (count); parts without any are left out."""
     sizes: dict[int, int] = defaultdict(int)
     places = {rank: parts.modulus + place for place, rank in enumerate(parts.apart)}
-    for job in group.jobs:
-        for rank, items in (job.lanes or {}).items():
+    for lanes in all_lanes:
+        for rank, items in lanes.items():
             sizes[places[rank] if rank in places else 0 if rank == NO_LANE else rank % parts.modulus] += items
     return {part: items for part, items in sizes.items() if items}
 
@@ -195,12 +220,10 @@ def _make(group: _Group, number: int, no: int, before: dict[tuple[str, int], int
 
 
 def _ranges(group: _Group, number: int, no: int, shard_items: int) -> list[Shard]:
-    """Make equal ranges of the items of one job, and behind them its copies."""
+    """Make equal ranges of the items of one job, of each wave for itself, and behind them its copies."""
     (job,) = group.jobs
     needs, made = tuple(sorted(group.needs)), list[Shard]()
-    count = _count(job.items, shard_items) if job.items else 0
-    for place in range(count):
-        first, behind = job.items * place // count, job.items * (place + 1) // count
+    for wave, first, behind in _spans(job, shard_items):
         copies = bisect_left(job.copies, behind) - bisect_left(job.copies, first)
         if behind - first > copies:
             made.append(
@@ -212,6 +235,7 @@ def _ranges(group: _Group, number: int, no: int, shard_items: int) -> list[Shard
                     behind=behind,
                     items=behind - first - copies,
                     needs=needs,
+                    wave=wave,
                 )
             )
     if job.copies:
@@ -221,6 +245,14 @@ def _ranges(group: _Group, number: int, no: int, shard_items: int) -> list[Shard
         )
         made.append(copying)
     return made
+
+
+def _spans(job: JobToCut, shard_items: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the wave of each range of a job, its first item, and behind its last."""
+    for wave, (start, end) in enumerate(job.waves, 1):
+        count = _count(end - start, shard_items) if end > start else 0
+        bounds = [start + (end - start) * place // count for place in range(count + 1)] if count else []
+        yield from ((wave, first, behind) for first, behind in pairwise(bounds))
 
 
 def has_rank(shard: Shard, rank: int) -> bool:

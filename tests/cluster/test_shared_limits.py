@@ -83,6 +83,9 @@ def test_what_can_not_be_shared_is_refused(store_text: str, tmp_path: Path) -> N
         ran = home.run("submit", "manifest.yaml", "--store", store_text)
         assert ran.exit_code == 2
         assert "jobs.files: which files its items name is known only when they are made" in ran.err
-        home.manifest(sandbox.base_url, jobs, limits={"waves": [1]})
+        made = {"from": "reads", "map": {"owner": "item.owner", "repo": "item.repo"}}
+        files = {"operation": "contents.put", "with": {**given, "content": "eA=="}, "items": made}
+        home.manifest(sandbox.base_url, {**jobs, "files": files}, limits={"waves": [1]})
         ran = home.run("submit", "manifest.yaml", "--store", store_text)
-        assert (ran.exit_code, "limits.waves and limits.errors hold for one process alone" in ran.err) == (2, True)
+        assert ran.exit_code == 2, ran.out
+        assert "jobs.files: with limits.waves it can't be made from results" in ran.err

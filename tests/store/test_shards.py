@@ -1,6 +1,7 @@
 """A run in shards: every item in one of them, lanes whole, and order kept where it matters."""
 
 from collections import Counter
+from itertools import combinations, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,6 +132,40 @@ def test_what_is_still_to_be_made_is_one_shard_between_all_others():
     assert {shard.after for shard in of_job[3]} == {(second.no,)}
     assert (read.kind, read.after, read.needs) == (Kind.MAKE, (), (1,))
     assert {shard.after for shard in of_job[5]} == {()}
+
+
+@given(st.lists(st.lists(st.integers(NO_LANE, 12), min_size=1, max_size=30), min_size=1, max_size=4), st.integers(1, 9))
+def test_a_shard_has_items_of_one_wave(drawn, shard_items):
+    """Each wave's items are in shards of that wave; what shares a lane keeps the order of waves and of jobs, and a job
+    is alone in its group.
+    """
+    jobs = []
+    for number, ranks in enumerate(drawn):
+        ends = sorted({len(ranks), *range(number + 1, len(ranks), 7)})
+        waves = [Counter(ranks[first:end]) for first, end in pairwise([0, *ends])]
+        jobs.append(job(number, lanes=Counter(ranks), ends=ends, lanes_of=waves))
+    jobs.append(job(len(jobs), items=20, ends=[1, 4, 20]))
+    made = cut(jobs, shard_items)
+    before = {
+        shard.no: set(shard.after).union(*(before_of(made, after) for after in shard.after)) for shard in made.shards
+    }
+    for each in jobs:
+        mine = [shard for shard in made.shards if shard.job_group == made.groups[each.number]]
+        sizes = Counter[int]()
+        for shard in mine:
+            sizes[shard.wave] += shard.items
+        assert list(sizes.values()) == [end - first for first, end in each.waves]
+        for shard in mine:
+            assert shard.kind is not Kind.RANGE or [first <= shard.first < shard.behind <= end
+                for first, end in each.waves][shard.wave - 1]  # fmt: skip
+    for earlier, later in combinations(made.shards, 2):
+        meet = any(has_rank(earlier, rank) and has_rank(later, rank) for rank in range(13))
+        assert Kind.RANGE in (earlier.kind, later.kind) or not meet or earlier.no in before[later.no]
+
+
+def before_of(made: Cut, no: int) -> set[int]:
+    """Shards that are done before that one can be claimed."""
+    return set(made.shards[no].after).union(*(before_of(made, after) for after in made.shards[no].after))
 
 
 def test_a_million_items_are_hundreds_of_shards():

@@ -12,7 +12,7 @@ import click
 from bulk.cli import foreground
 from bulk.cli.commands.cluster import stored, submit, with_workers
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
+from bulk.cli.options import ACCEPT_WAVE, LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,14 +35,7 @@ if TYPE_CHECKING:
     help="On a terminal, ask before more items than this are written.",
 )
 @click.option("--store", metavar=stored.STORE, help="Submit it to this store, whose workers do it, and wait.")
-@click.option(
-    "--accept-wave",
-    "accepted",
-    metavar="N",
-    type=click.IntRange(min=1),
-    multiple=True,
-    help="Go on with this wave although it is over a budget. Repeatable.",
-)
+@ACCEPT_WAVE
 @click.option(
     "--workers",
     metavar="N",
@@ -80,6 +73,7 @@ def run(
     ask = partial(Question, is_yes=is_yes, above=confirm_above)
     question = ask(alone=contextlib.nullcontext)
     shared = {"overrides": overrides, "question": question, **{name: showing[name] for name in ("progress", "as_json")}}
+    shared["accepted"] = frozenset(accepted)
     if store is not None:
         return submit.run_in_store(manifest, store, run_dir, **shared)
     with _place(manifest, overrides, run_dir) as (manifest, overrides, place, approve):

@@ -169,6 +169,25 @@ class Judged(NamedTuple):
     items: int
 
 
+def over_budget(job: str, wave: Judged, code: str, count: int, limits: Limits) -> str:
+    """Return why a wave has to stop of which so many items ended with that code (count); empty: it need not."""
+    allowed: Share | None = limits.errors.get(code)
+    if allowed is None:
+        return ""
+    most = allowed.of(wave.items) if allowed.fraction is None else int(wave.items * allowed.fraction)
+    if count <= most:
+        return ""
+    return (
+        f"wave {wave.number} of {wave.of} of {job} stopped: {count:,} {code} of {wave.items:,} items, {most:,} "
+        f"allowed; go on with --accept-wave {wave.number}"
+    )
+
+
+def waits_to_be_opened(job: str, number: int, of: int, how: str) -> str:
+    """Return what a run says that ends before that wave (`number` of so many); `how`: it is opened."""
+    return f"wave {number} of {of} of {job} waits to be opened: {how}"
+
+
 @dataclass(slots=True)
 class WaveBudgets:
     """Counts the errors of the waves under way, and says when one is over its budget.
@@ -263,18 +282,11 @@ class WaveBudgets:
         return self._over(job, code)
 
     def _over(self, job: Job, code: str) -> BulkError | None:
-        allowed: Share | None = self.limits.errors.get(code)
         wave = self.waves.get(job.number)
-        if allowed is None or wave is None or wave.number in self.gates.accepted:
+        if wave is None or wave.number in self.gates.accepted:
             return None
-        items, count = wave.items, self.counts[job.number][code]
-        most = allowed.of(items) if allowed.fraction is None else int(items * allowed.fraction)
-        if count <= most:
-            return None
-        return RunStopped(
-            f"wave {wave.number} of {wave.of} of {job.name} stopped: {count:,} {code} of {items:,} items, {most:,} "
-            f"allowed; go on with --accept-wave {wave.number}"
-        )
+        why = over_budget(job.name, wave, code, self.counts[job.number][code], self.limits)
+        return RunStopped(why) if why else None
 
     def wait(self, clock: Clock) -> float:
         """Wait until the next wave begins, `limits.gate_after_s` from now, also when this process dies; blocks. Return
@@ -304,10 +316,8 @@ class WaveBudgets:
         if not waiting:
             return RunStopped("work is left that could not be reached in this run")
         job, wave = waiting[0]
-        return RunStopped(
-            f"wave {wave.number} of {wave.of} of {job.name} waits to be opened: "
-            f"bulk approve {self.run_dir} --wave {wave.number}"
-        )
+        how = f"bulk approve {self.run_dir} --wave {wave.number}"
+        return RunStopped(waits_to_be_opened(job.name, wave.number, wave.of, how))
 
     @property
     def _opened(self) -> int:

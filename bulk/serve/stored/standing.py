@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from bulk.cluster.submission import waits_for_time
 from bulk.ledger.records import Epoch
 from bulk.model import ErrorCode
 from bulk.report.record import OUTCOMES
@@ -67,7 +68,7 @@ def _status(
         started_at=run.began_at,
         jobs=tuple(_job(each, by_job.get(each.name)) for each in jobs),
         buckets=_buckets(at_work, all_told),
-        waits=_waits(run, at_work, items_left or 0),
+        waits=_waits(run, at_work, items_left or 0) + waits_for_time(run, run.at - now),
         requests=sum(status.requests for status in all_told),
         retries=sum(status.retries for status in all_told),
         settled=sum(status.settled for status in all_told),

@@ -5,7 +5,6 @@ out of reach never holds the page up: then the list is that of before, and `trou
 """
 
 import getpass
-import shlex
 import socket
 import threading
 from collections.abc import Mapping
@@ -14,6 +13,9 @@ from typing import Any
 
 from bulk.clock import Clock
 from bulk.cluster.stored_limits import set_limits, settable
+from bulk.cluster.stored_waves import open_waves
+from bulk.cluster.submission import next_command
+from bulk.engine.migrations.gates import closed_gate
 from bulk.errors import BulkError, UsageError
 from bulk.report.run_list import ListedRun
 from bulk.serve.fleet import STORED, FleetRun, Look, Opened
@@ -92,7 +94,7 @@ class StoredRuns:
             place=f"{run.name} in {self.address}",
             view=view,
             look=Look(standing, settable(run.limits)),
-            next_command=self._next_command(run),
+            next_command=next_command(run, self.address),
             shares=self._cluster().of_run(run.name, parts, run.at),
         )
 
@@ -119,11 +121,20 @@ class StoredRuns:
             if verb == "set":
                 return Done(state=run.state, in_force=set_limits(self._store, run, settings_of(args), _who()))
             if verb not in _VERBS:
-                raise NotDone("a run in a store has no waves")
+                return self._open(run, args)
             state = runs.steer(self._store, run, _VERBS[verb], _who(), _why(verb))
         except BulkError as error:
             raise NotDone(str(error)) from None
         return Done(state=state)
+
+    def _open(self, run: StoredRun, args: Mapping[str, Any]) -> Done:
+        """Open the wave that the run waits for, or accept the one that is over its budget; workers go on at once."""
+        gate = closed_gate(run.why) if run.state in ("stopping", runs.STOPPED) else None
+        if gate is None or args != {"wave": gate.wave}:
+            raise NotDone("it does not wait for that wave any more")
+        if gate.is_over:
+            return Done(state=open_waves(self._store, run, _who(), accepted=frozenset((gate.wave,))))
+        return Done(state=open_waves(self._store, run, _who(), opened=gate.wave))
 
     def _retry(self, run: StoredRun, chosen: Chosen) -> Done:
         again = chosen.again()
@@ -168,14 +179,6 @@ class StoredRuns:
             why=run.why,
         )
         return FleetRun(f"{STORED}{run.name}", Path(run.name), listed, Look(standing))
-
-    def _next_command(self, run: StoredRun) -> str:
-        store = shlex.quote(self.address)
-        if run.state == runs.COMPLETE:
-            return f"bulk export {shlex.quote(run.name)} --store {store}"
-        if run.state == runs.RUNNING and not run.workers:
-            return f"bulk worker --store {store} --base-url {shlex.quote(run.identity.base_url)}"
-        return f"bulk resume {shlex.quote(run.name)} --store {store}" if run.state != runs.RUNNING else ""
 
 
 def _who() -> str:

@@ -9,6 +9,23 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Shards that have work left, and nothing stands before: jobs that they need are over, earlier shards of the same lanes
+-- are done, their wave is open. Whether somebody holds one is another question.
+CREATE OR REPLACE VIEW turn AS
+    SELECT s.run, s.no, s.lease_until FROM shard s
+    WHERE NOT s.done
+        AND NOT EXISTS (SELECT FROM job j WHERE j.run = s.run AND j.no = ANY (s.needs) AND j.state <> 'over')
+        AND NOT EXISTS (SELECT FROM shard a WHERE a.run = s.run AND a.no = ANY (s.after) AND NOT a.done)
+        AND (s.wave = 1 OR NOT EXISTS (
+            SELECT FROM job j WHERE j.run = s.run AND j.job_group = s.job_group AND j.open_wave < s.wave));
+
+-- Jobs of which the open wave is judged, because all of it is done: the wave that comes next, which nobody has opened.
+CREATE OR REPLACE VIEW judged AS
+    SELECT j.run, j.no, j.opens_at, n.wave AS next FROM job j
+    CROSS JOIN LATERAL (
+        SELECT min(s.wave) AS wave FROM shard s WHERE s.run = j.run AND s.job_group = j.job_group AND NOT s.done) n
+    WHERE j.waves > j.open_wave AND n.wave > j.open_wave;
+
 -- Raises unless the worker holds each of the shards: it has this epoch and a lease that is not over. From here to the
 -- end of the transaction nobody can claim one of them.
 CREATE OR REPLACE FUNCTION fence(of_run bigint, shards int[], epochs int[]) RETURNS void
@@ -102,14 +119,11 @@ CREATE OR REPLACE FUNCTION claim(
     of_run bigint, by_worker bigint, of_engine text, ttl_s float8, most int, only_no int
 ) RETURNS SETOF shard LANGUAGE sql SET search_path FROM CURRENT AS $$
     WITH ready AS (
-        SELECT s.run, s.no FROM shard s JOIN run r ON r.id = s.run
-        WHERE s.run = of_run AND (only_no IS NULL OR s.no = only_no) AND NOT s.done
+        SELECT t.run, t.no FROM turn t JOIN run r ON r.id = t.run
+        WHERE t.run = of_run AND (only_no IS NULL OR t.no = only_no)
             AND r.state = 'running' AND r.engine = of_engine
-            AND (s.lease_until IS NULL OR s.lease_until + r.grace_s * interval '1 second' < clock_timestamp())
-            AND NOT EXISTS (
-                SELECT FROM job j WHERE j.run = s.run AND j.no = ANY (s.needs) AND j.state <> 'over')
-            AND NOT EXISTS (SELECT FROM shard a WHERE a.run = s.run AND a.no = ANY (s.after) AND NOT a.done)
-        ORDER BY s.no LIMIT most FOR UPDATE OF s SKIP LOCKED
+            AND (t.lease_until IS NULL OR t.lease_until + r.grace_s * interval '1 second' < clock_timestamp())
+        ORDER BY t.no LIMIT most FOR UPDATE OF t SKIP LOCKED
     )
     UPDATE shard s SET epoch = s.epoch + 1, owner = by_worker,
         lease_until = clock_timestamp() + ttl_s * interval '1 second'
@@ -211,6 +225,11 @@ BEGIN
     )
     SELECT coalesce(sum(l.items), 0) INTO reopened FROM lowered l;
     DELETE FROM count c WHERE c.run = of_run AND c.items = 0;
+    IF held IS NULL AND reopened > 0 THEN  -- each goes on in the first wave that has something left
+        UPDATE job j SET open_wave = least(j.open_wave, (
+            SELECT min(s.wave) FROM shard s WHERE s.run = j.run AND s.job_group = j.job_group AND NOT s.done
+        )), opens_at = NULL WHERE j.run = of_run;
+    END IF;
     IF held IS NULL AND reopened > 0 THEN  -- results that are new may give items that are new
         WITH remade AS (
             UPDATE shard s SET done = false, items = -1 WHERE s.run = of_run AND s.kind = 'make' RETURNING s.job_group

@@ -5,16 +5,21 @@ INSERT INTO worker (name, engine) VALUES (%s, %s) RETURNING id
 UPDATE worker SET seen_at = clock_timestamp() WHERE id = %s
 
 -- name: claim
-SELECT run, no, kind, job_group, modulus, remainder, apart, first, behind, items, needs, after, epoch
+SELECT run, no, kind, job_group, modulus, remainder, apart, first, behind, items, needs, after, epoch, wave
 FROM claim(%s, %s, %s, %s, %s, %s)
 
 -- name: claimable
-SELECT s.run, count(*) FROM shard s JOIN run r ON r.id = s.run
-WHERE NOT s.done AND r.state = 'running' AND r.engine = %s
-    AND (s.lease_until IS NULL OR s.lease_until + r.grace_s * interval '1 second' < clock_timestamp())
-    AND NOT EXISTS (SELECT FROM job j WHERE j.run = s.run AND j.no = ANY (s.needs) AND j.state <> 'over')
-    AND NOT EXISTS (SELECT FROM shard a WHERE a.run = s.run AND a.no = ANY (s.after) AND NOT a.done)
-GROUP BY s.run ORDER BY s.run
+SELECT t.run, count(*) FROM turn t JOIN run r ON r.id = t.run
+WHERE r.state = 'running' AND r.engine = %(engine)s
+    AND (t.lease_until IS NULL OR t.lease_until + r.grace_s * interval '1 second' < clock_timestamp())
+GROUP BY t.run
+UNION  -- or a wave is to be opened, or nobody has said yet that the run has to wait for that
+SELECT w.run, 0 FROM judged w JOIN run r ON r.id = w.run
+WHERE r.state = 'running' AND r.engine = %(engine)s
+    AND (w.next <= r.may_open AND coalesce(w.opens_at, clock_timestamp()) <= clock_timestamp()
+        OR NOT EXISTS (SELECT FROM turn t WHERE t.run = w.run)
+            AND NOT EXISTS (SELECT FROM job j WHERE j.run = w.run AND j.opens_at > clock_timestamp()))
+ORDER BY 1, 2
 
 -- name: renew
 SELECT run, no FROM renew(%s, %s, %s::bigint[], %s::int[], %s::int[])

@@ -29,7 +29,15 @@ INSERT INTO job (run, no, job_group, items)
 SELECT %s, * FROM unnest(%s::int[], %s::int[], %s::bigint[])
 
 -- name: copy_shards
-COPY shard (run, no, kind, job_group, modulus, remainder, apart, first, behind, items, needs, after) FROM STDIN
+COPY shard (run, no, kind, job_group, modulus, remainder, apart, first, behind, items, needs, after, wave) FROM STDIN
+
+-- name: count_waves
+UPDATE job j SET waves = n.waves
+FROM (SELECT s.job_group, max(s.wave) AS waves FROM shard s WHERE s.run = %s GROUP BY s.job_group) n
+WHERE j.run = %s AND j.job_group = n.job_group AND n.waves > 1
+
+-- name: close_gate
+UPDATE run SET may_open = 1 WHERE id = %s
 
 -- name: end_empty_jobs
 UPDATE job j SET state = 'over'
@@ -54,6 +62,10 @@ SELECT r.id, r.name, r.identity, r.bundle, r.engine, r.limits,
         WHERE c.run = r.id AND w.word = 'superseded'),
     ARRAY(SELECT DISTINCT p.exit_code FROM participant p WHERE p.run = r.id AND p.exit_code IS NOT NULL)
 FROM run r WHERE (%s::text IS NULL OR r.name = %s) ORDER BY r.began_at DESC, r.id DESC
+
+-- name: run_waves
+SELECT j.no, j.open_wave, j.waves, extract(epoch FROM j.opens_at)::float8
+FROM job j WHERE j.run = %s AND j.waves > 1 ORDER BY j.no
 
 -- name: run_counts
 SELECT c.job, w.word, sum(c.items)::bigint FROM count c JOIN word w ON w.number = c.outcome

@@ -1,7 +1,9 @@
 """What a person does to a run in a store: the words of `bulk pause`, `resume`, `stop`, `set`, `retry` and `watch`."""
 
+import shlex
 import sys
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 from bulk.cli import event_loop, output
@@ -15,11 +17,18 @@ if TYPE_CHECKING:
 _VERBS = {"pause": "pause", "resume": "resume", "stop": "cancel"}
 
 
-def steer(run: str, address: str, verb: str) -> int:
-    """Pause, resume or stop a run, for all workers; they hear of it at once, or within seconds."""
+def steer(run: str, address: str, verb: str, accepted: AbstractSet[int] = frozenset()) -> int:
+    """Pause, resume or stop a run, for all workers; they hear of it at once, or within seconds.
+
+    Args:
+        accepted: waves that go on though they are over a budget (numbers).
+    """
     with stored.opened(address, verb) as store:
+        from bulk.cluster.stored_waves import open_waves
         from bulk.store import runs
 
+        if accepted:
+            open_waves(store, runs.find(store, run), stored.who(), accepted=accepted)
         state = runs.steer(store, runs.find(store, run), _VERBS[verb], stored.who(), _WHY.get(verb, ""))
     output.say(f"{run} is {state}{_NEXT[verb].format(run=run, store=address)}")
     return 0
@@ -70,21 +79,34 @@ def watch(run: str, address: str, progress: str) -> int:
         return said(found, address)
 
 
+def approve(run: str, address: str, wave: int) -> int:
+    """Open the waves of a run up to that one (number); where it waits for it, its workers go on."""
+    with stored.opened(address, "approve") as store:
+        from bulk.cluster.stored_waves import open_waves
+        from bulk.store import runs
+
+        state = open_waves(store, runs.find(store, run), stored.who(), opened=wave)
+    output.out(f"waves up to {wave} of {run} are open; it is {state}")
+    if state == runs.RUNNING:
+        output.say(f"bulk watch {shlex.quote(run)} --store {shlex.quote(address)}")
+    return 0
+
+
 def say_of_earlier(name: str, store: "StoreConnection") -> None:
     """Say how a run stands that was submitted before."""
+    from bulk.cluster.submission import next_command
     from bulk.store import runs
 
     run = runs.find(store, name)
     output.say(f"{name} was submitted before and is {run.state}, with the limits that it has there")
     if not run.is_live:
-        output.say(f"bulk resume {name} --store {store.address}")
+        output.say(next_command(run, str(store.address)))
 
 
 def said(run: "StoredRun", address: str) -> int:
     """Say how a run stands that is not going on; return its exit code."""
-    from bulk.store import runs
+    from bulk.cluster.submission import next_command
 
     output.say(f"{run.name} is {run.state}" + (f": {run.why}" if run.why else ""))
-    verb = "export" if run.state == runs.COMPLETE else "resume"
-    output.say(f"bulk {verb} {run.name} --store {address}")
+    output.say(next_command(run, address))
     return run.exit_code

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,12 +63,17 @@ def run_in_store(
     question: "Question",
     progress: str,
     as_json: bool,
+    accepted: AbstractSet[int],
 ) -> int:
-    """Submit a manifest, show where the run stands until it has ended, and take it home; returns the exit code."""
+    """Submit a manifest, show where the run stands until it has ended, and take it home; returns the exit code.
+
+    Args:
+        accepted: waves that go on though they are over a budget (numbers).
+    """
     from bulk.cli.progress.painter import display
 
     with stored.opened(store, "run") as connection:
-        from bulk.cluster import submission
+        from bulk.cluster import stored_waves, submission
         from bulk.report import report_files
         from bulk.report.render import text
         from bulk.store import runs
@@ -80,6 +86,10 @@ def run_in_store(
             submitted = await submission.submit_manifest(
                 manifest, connection, overrides=overrides, environ=os.environ, display=shown, approve=question
             )
+            if accepted:
+                stored_waves.open_waves(
+                    connection, runs.find(connection, submitted.name), stored.who(), accepted=accepted
+                )
             how = "submitted to" if submitted.is_new else "goes on, with the limits that it has there, in"
             shown.note(f"{submitted.name} {how} {store}")
             return submitted, await submission.followed(submitted.name, connection, shown)

@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,30 @@ def is_at_home(run_dir: Path | None) -> bool:
     return local_run.is_at_home(run_dir)
 
 
+def is_under_way(run_dir: Path) -> bool:
+    """Return whether workers do that run, so that it is not in its run directory yet."""
+    from bulk.cluster import local_run
+    from bulk.ledger.database import LEDGER
+
+    return not (run_dir / LEDGER).exists() and local_run.folder_of(run_dir).is_dir()
+
+
+def approve(run_dir: Path, wave: int) -> int:
+    """Open the waves of a run up to that one (number), whether its workers live or not."""
+    stored.need_client("--wave")
+    from bulk.cluster import local_run
+    from bulk.store.server.shared_server import KEPT, shared_server
+
+    with shared_server(local_run.folder_of(run_dir), KEPT) as place, stored.opened(place.store(), "approve") as store:
+        from bulk.cluster.stored_waves import open_waves
+        from bulk.store import runs
+
+        open_waves(store, runs.find(store, run_dir.name), stored.who(), opened=wave)
+    output.out(f"waves up to {wave} of {run_dir} are open")
+    output.say("Next: the command that began the run, again, with its --run-dir and --workers")
+    return 0
+
+
 def run(
     manifest: Path,
     count: int,
@@ -40,6 +65,7 @@ def run(
     question: "Question",
     progress: str,
     as_json: bool,
+    accepted: AbstractSet[int],
 ) -> int:
     """Have `count` workers do it, take the results home, print the report; returns the exit code."""
     stored.need_client("--workers")
@@ -53,7 +79,7 @@ def run(
     refuse_taken(run_dir)
     try:
         with local_run.held(run_dir) as beside:
-            report = _report(manifest, count, run_dir, beside, overrides, question, progress)
+            report = _report(manifest, count, run_dir, beside, overrides, question, progress, accepted)
     except KeyboardInterrupt:
         return _left(Interrupted("SIGINT", 130), run_dir, as_json=as_json)
     except BulkError as error:
@@ -70,9 +96,10 @@ def _report(
     overrides: "Overrides",
     question: "Question",
     progress: str,
+    accepted: AbstractSet[int],
 ) -> "Report":
     from bulk.cli.progress.painter import display
-    from bulk.cluster import local_run, submission
+    from bulk.cluster import local_run, stored_waves, submission
     from bulk.manifest.reading import read_manifest
     from bulk.store import address, runs, schema
     from bulk.store.connections import StoreConnection
@@ -92,6 +119,8 @@ def _report(
                     )
                 )  # fmt: skip
                 is_submitted = True
+                if accepted:
+                    stored_waves.open_waves(store, runs.find(store, submitted.name), stored.who(), accepted=accepted)
                 shown.note(f"{run_dir} {'begins' if submitted.is_new else 'goes on'} with {count} workers")
                 with StoreConnection(store.address, "run's workers") as another:
                     note = output.say if progress == "none" else shown.note  # what a worker says is never lost
@@ -99,7 +128,7 @@ def _report(
                     who = stored.who()
                     run = event_loop.run(lambda: local_run.to_its_end(submitted.name, store, shown, workers, who))
             if run.state != runs.COMPLETE:
-                raise _stopped(run)
+                raise _stopped(run, run_dir)
             report = submission.taken_home(store, run, run_dir, submitted.notes)
         beside.remove()
         return report
@@ -112,8 +141,12 @@ class _Stopped(BulkError):
     """The run does not go on; its exit code says why."""
 
 
-def _stopped(run: "StoredRun") -> BulkError:
-    error = _Stopped(f"{run.name} is {run.state}" + (f": {run.why}" if run.why else ""))
+def _stopped(run: "StoredRun", run_dir: Path) -> BulkError:
+    from bulk.engine.migrations.gates import closed_gate
+
+    gate = closed_gate(run.why)
+    how = "" if gate is None or gate.is_over else f"; bulk approve {shlex.quote(str(run_dir))} --wave {gate.wave}"
+    error = _Stopped(f"{run.name} is {run.state}" + (f": {run.why}{how}" if run.why else ""))
     error.exit_code = run.exit_code
     return error
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from bulk.cli import output
+from bulk.cli.commands.cluster import stored, stored_steering, with_workers
 from bulk.cli.logs import Command
 from bulk.errors import UsageError
 
@@ -13,13 +14,16 @@ from bulk.errors import UsageError
 @click.command(cls=Command)
 @click.argument("plan", metavar="FILE|RUN", type=click.Path(path_type=Path))
 @click.option("--wave", metavar="N", type=click.IntRange(min=1), help="Open the waves of RUN up to this one.")
-def approve(plan: Path, *, wave: int | None) -> int:
+@stored.in_store
+def approve(plan: Path, *, wave: int | None, store: str | None) -> int:
     """Agree to the plan in FILE, or to the next wave of RUN.
 
     Who agreed, by the name of the system, and when are written into it. `bulk run FILE` then does exactly that.
     """
     if wave is not None:
-        return _open(plan, wave)
+        return _open(plan, wave) if store is None else stored_steering.approve(str(plan), store, wave)
+    if store is not None:
+        raise UsageError("--store: of a run in a store a wave is opened, --wave N; a plan is a file")
     if plan.is_dir():
         raise UsageError(f"{plan} is a folder: name the plan's file, or with --wave N the wave of a run to open")
     from bulk.clock import Clock
@@ -36,7 +40,9 @@ def approve(plan: Path, *, wave: int | None) -> int:
 
 
 def _open(run_dir: Path, wave: int) -> int:
-    from bulk.engine.agreement import gates
+    if with_workers.is_under_way(run_dir):
+        return with_workers.approve(run_dir, wave)
+    from bulk.engine.migrations import gates
     from bulk.ledger.view import LedgerView
     from bulk.report.run_state import resuming
 

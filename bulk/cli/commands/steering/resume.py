@@ -9,7 +9,7 @@ import click
 from bulk.cli import foreground, output
 from bulk.cli.commands.cluster import stored, stored_steering
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, PLATFORM, RunDirectory, overriding
+from bulk.cli.options import ACCEPT_WAVE, LIMITS, PLATFORM, RunDirectory, overriding
 from bulk.errors import RunDirectoryError
 
 if TYPE_CHECKING:
@@ -22,24 +22,30 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("run_dir", metavar="RUN", type=RunDirectory())
 @stored.in_store
+@ACCEPT_WAVE
 @overriding(*PLATFORM, *LIMITS)
 @foreground.showing
-def resume(*, run_dir: Path, store: str | None, overrides: "Overrides", **showing: Any) -> int:
+def resume(
+    *, run_dir: Path, store: str | None, accepted: tuple[int, ...], overrides: "Overrides", **showing: Any
+) -> int:
     """Go on with RUN, as it was started, or after `bulk pause`.
 
     The manifest, the platform, the sources of credentials and the limits are those that it was started with; an option
     beats them. Nothing is lost, nothing is done twice.
     """
     if store is not None:
-        return stored_steering.steer(str(run_dir), store, "resume")
+        return stored_steering.steer(str(run_dir), store, "resume", frozenset(accepted))
     from bulk.cli.commands.steering import asking
     from bulk.engine import commands
+    from bulk.engine.migrations import gates
 
     standing = asking.standing_of(run_dir)
     if standing is not None and standing.state == "complete":
         return _say_complete(standing, run_dir)
     if standing is not None and standing.is_live and _went_on(run_dir):
         return 0
+    if standing is not None and accepted:
+        gates.decide(run_dir, accepted=frozenset(accepted))
     showing = foreground.remembered(run_dir, showing)
 
     async def start(display: "Display", cache: Path | None) -> "Report":

@@ -1,0 +1,208 @@
+"""Waves of a run in a store: which one of each job is open, and what becomes of the next one.
+
+Each shard has items of one wave, and nobody can claim one of a wave that is not open. So it does no harm when whoever
+should open the next one dies: any worker does it a moment later. It is decided while the row of the run is locked, by
+what is written there alone, with the words and budgets of one machine (`engine.migrations.gates`).
+"""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import psycopg
+
+from bulk.bundle.checked import Checked
+from bulk.cluster.assignment import ends_of_waves
+from bulk.engine.migrations.gates import Judged, closed_gate, over_budget, waits_to_be_opened
+from bulk.errors import UsageError
+from bulk.manifest.manifest import Job, Limits
+from bulk.redaction import redact
+from bulk.store import statements
+from bulk.store.connections import StoreConnection
+from bulk.store.runs import COMPLETE, RUNNING, StoredRun, note_action
+
+_SQL = statements.load("waves")
+
+
+class JobWaves(NamedTuple):
+    """Where a job stands.
+
+    Attributes:
+        job: its number. items: of the job (count); -1: nobody knows yet.
+        of: how many waves it has. open: the last one that is open (number).
+        opens_in_s: when the next one may begin (seconds from now); None: it does not wait for its time.
+        next: the wave that comes next, where the open one is judged (number); None: it is not.
+    """
+
+    job: int
+    items: int
+    of: int
+    open: int
+    opens_in_s: float | None
+    next: int | None
+
+
+class WaveErrors(NamedTuple):
+    """How many items of a wave of a job (numbers) ended with an error of that code (count)."""
+
+    job: int
+    wave: int
+    code: str
+    items: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What stands in the store of the waves of a run.
+
+    Attributes:
+        may_open: up to which wave they may be opened (number). accepted: waves that go on over a budget (numbers).
+        has_turn: something can be worked on, or is.
+    """
+
+    jobs: Sequence[JobWaves]
+    errors: Sequence[WaveErrors]
+    may_open: int
+    accepted: Sequence[int]
+    has_turn: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be done.
+
+    Attributes:
+        stop: why the run has to stop; empty: it need not. opening: job -> the wave that begins (numbers).
+        waiting: jobs whose next wave waits for its time from now on (numbers).
+    """
+
+    stop: str = ""
+    opening: Mapping[int, int] = field(default_factory=dict)
+    waiting: frozenset[int] = frozenset()
+
+
+NOTHING = Decision()
+
+
+def decide(found: Found, jobs: Sequence[Job], ends: Mapping[int, Sequence[int]], limits: Limits) -> Decision:
+    """Decide. Pure.
+
+    Args:
+        ends: of the waves of each job that goes in waves, by its number.
+    """
+    if why := _over(found, jobs, ends, limits):
+        return Decision(why)
+    opening, waiting, closed = dict[int, int](), set[int](), list[JobWaves]()
+    is_awaited = False
+    for each in found.jobs:
+        if each.next is None:
+            continue
+        if each.next > found.may_open:
+            closed.append(each)
+        elif limits.gate_after_s and each.opens_in_s is None:
+            waiting.add(each.job)
+        elif each.opens_in_s is not None and each.opens_in_s > 0.0:
+            is_awaited = True
+        else:
+            opening[each.job] = each.next
+    if closed and not (opening or waiting or is_awaited or found.has_turn):
+        first = closed[0]
+        assert first.next is not None, "it is among those that have one"
+        return Decision(waits_to_be_opened(jobs[first.job].name, first.next, first.of, "limits.gate is manual"))
+    return Decision("", opening, frozenset(waiting))
+
+
+def _over(found: Found, jobs: Sequence[Job], ends: Mapping[int, Sequence[int]], limits: Limits) -> str:
+    """Return why a wave that has begun has to stop; empty: none has."""
+    standing = {each.job: each for each in found.jobs}
+    for error in found.errors:
+        its = standing[error.job]
+        if error.wave > its.open or error.wave in found.accepted or its.items < 0:
+            continue
+        bounds = (0, *ends.get(error.job, (its.items,)))
+        judged = Judged(error.wave, its.of, bounds[error.wave] - bounds[error.wave - 1])
+        if why := over_budget(jobs[error.job].name, judged, error.code, error.items, limits):
+            return why
+    return ""
+
+
+class StoredWaves:
+    """The waves of one run, for one of its workers.
+
+    Args:
+        number: of the run in the store.
+
+    Attributes:
+        is_wanted: the manifest has waves or budgets for errors.
+        codes: that have a budget.
+    """
+
+    def __init__(self, checked: Checked, number: int) -> None:
+        self._jobs, self._limits = checked.manifest.jobs, checked.manifest.limits
+        self._ends = ends_of_waves(checked)
+        self._number = number
+        self.is_wanted = bool(self._limits.waves or self._limits.errors)
+        self.codes = frozenset(self._limits.errors)
+
+    def judge(self, store: StoreConnection) -> None:
+        """Open the waves that are due, or stop the run where a gate is closed or a budget is exceeded; blocks.
+
+        Raises:
+            RunStopped: the store can't be reached.
+        """
+        with store.using() as connection:
+            if self._decision(connection) == NOTHING:
+                return
+        with store.transaction() as connection:
+            row = connection.execute(_SQL["lock"], (self._number,)).fetchone()
+            if row is None or row[0] != "running":
+                return
+            decision = self._decision(connection)
+            for job, wave in decision.opening.items():
+                connection.execute(_SQL["open"], (wave, self._number, job))
+            if decision.waiting:
+                connection.execute(_SQL["wait"], (self._limits.gate_after_s, self._number, list(decision.waiting)))
+            if decision.stop:
+                connection.execute(_SQL["stop"], (redact(decision.stop), self._number))
+            if decision.opening or decision.stop:
+                channel = "bulk_state" if decision.stop else "bulk_shard"
+                connection.execute("SELECT pg_notify(%s, %s)", (channel, str(self._number)))
+
+    def _decision(self, connection: psycopg.Connection) -> Decision:
+        jobs = connection.execute(_SQL["jobs"], (self._number,)).fetchall()
+        errors = []
+        if self.codes:
+            errors = connection.execute(_SQL["errors"], (self._number, list(self.codes))).fetchall()
+        gate = connection.execute(_SQL["gate"], (self._number,)).fetchone()
+        if gate is None:
+            return NOTHING
+        found = Found([JobWaves(*row) for row in jobs], [WaveErrors(*row) for row in errors], *gate)
+        return decide(found, self._jobs, self._ends, self._limits)
+
+
+def open_waves(
+    store: StoreConnection, run: StoredRun, who: str, *, opened: int = 1, accepted: AbstractSet[int] = frozenset()
+) -> str:
+    """Have waves up to `opened` begin where that is for people to say, and these go on though they are over a budget
+    (numbers). A run that has stopped for one of them goes on. Returns the state that it has now.
+
+    Raises:
+        UsageError: the run was forgotten.
+    """
+    with store.transaction() as connection:
+        row = connection.execute(_SQL["lock"], (run.id,)).fetchone()
+        if row is None:
+            raise UsageError(f"the store {store.address} has no run {run.name} any more")
+        state, why = row
+        if state == COMPLETE:
+            return COMPLETE
+        connection.execute(_SQL["decide"], (opened, sorted(accepted), run.id))
+        gate = closed_gate(why) if state in ("stopping", "stopped") else None
+        if gate is not None and (gate.wave in accepted if gate.is_over else gate.wave <= opened):
+            connection.execute(_SQL["go_on"], (run.id,))
+            state = RUNNING
+        args = {"accepted": sorted(accepted)} if accepted else {"wave": opened}
+        note_action(connection, run, who, "approve", args, state)
+        connection.execute("SELECT pg_notify('bulk_state', %s)", (str(run.id),))
+    return str(state)

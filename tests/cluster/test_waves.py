@@ -1,0 +1,150 @@
+"""Waves of a run that several workers share: none begins before the last is judged, and a mistake stays within one."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.e2e.migrations.test_waves import FLEET, manifest, puts, said
+from tests.e2e.support.platform import Home, served
+from tests.store.places import comes_true
+
+RUN = ("run", "manifest.yaml", "--progress", "none", "--yes", "--run-dir")
+SLOW = ("--rate-limit", "off", "--latency", "30")
+
+
+@contextmanager
+def in_waves(store: str, folder: Path, count: int, wrong: set[int], *faults: str, **limits: Any) -> Iterator[Cluster]:
+    """A sandbox and a manifest of that many files; no worker yet."""
+    with ExitStack() as stack:
+        sandbox = stack.enter_context(served(folder / "sandbox", *faults, seed={"repositories": FLEET}))
+        home = Home(folder / "home")
+        limits = {"request_timeout": "2s", "concurrency": 8, **limits}
+        manifest(home, sandbox, count, wrong, **limits)
+        yield Cluster(store, store, home, sandbox, stack)
+
+
+def status(made: Cluster, name: str) -> dict[str, Any]:
+    """What `bulk status` says of the run."""
+    found: dict[str, Any] = json.loads(made.home.run("status", name, "--store", made.store, "--json").out)
+    return found
+
+
+def newest(made: Cluster) -> str:
+    """The name of the run that was submitted last."""
+    listed: list[dict[str, str]] = json.loads(made.home.run("runs", "--store", made.store, "--json").out)
+    return listed[0]["run_dir"]
+
+
+def effects_in_order(made: Cluster) -> list[int]:
+    """Which files came to be, in order, whatever answer was lost."""
+    lines = [line for line in made.sandbox.journal() if line["method"] == "PUT" and line["effect"] is not None]
+    return [int(line["path"].rpartition("/f")[2].partition(".")[0]) for line in lines]
+
+
+def keeps_to(ends: list[int], written: list[int]) -> bool:
+    """Whether everything of a wave was written before anything of the next one, and once."""
+    spans = [[number for number in written if first <= number < end] for first, end in itertools.pairwise([0, *ends])]
+    return list(itertools.chain(*spans)) == written and sorted(written) == list(range(ends[-1]))
+
+
+@pytest.mark.timeout(180)
+def test_no_wave_begins_before_the_last_is_done(store_text: str, tmp_path: Path) -> None:
+    """Two workers, one of which is killed in each wave while answers are lost; the items of a lane are in two waves."""
+    faults = ("--fault", "drop-after=0.05", "--fault", "error-after=0.05")
+    with in_waves(store_text, tmp_path, 160, set(), *SLOW, *faults, waves=[1, 21, 60]) as made:
+        made.worker()
+        made.worker()
+        with made.home.running(*RUN, "run", "--store", store_text) as waiting:
+            for wanted in (1, 12, 50, 110):
+                made.wait_for_effects(wanted)
+                if wanted == 1:
+                    made.shorten_grace()
+                made.workers[-2].kill()
+                made.worker()
+            out, err = waiting.communicate(timeout=120.0)
+        assert waiting.returncode == 0, out + err
+        assert keeps_to([1, 22, 82, 160], effects_in_order(made))
+        assert len(made.home.results("run")) == 160
+
+
+@pytest.mark.timeout(180)
+def test_a_gate_is_opened_by_hand(store_text: str, tmp_path: Path) -> None:
+    """Nothing of the second wave is sent before it is approved, also after a resume; then workers go on at once."""
+    with in_waves(store_text, tmp_path, 40, set(), "--rate-limit", "off", gate="manual", waves=[2, 10]) as made:
+        made.worker()
+        made.worker()
+        ran = made.home.run(*RUN, "run", "--store", store_text)
+        assert (ran.exit_code, sorted(puts(made.sandbox))) == (3, [0, 1]), ran.err
+        assert "wave 2 of 3 of files waits to be opened" in said(ran)
+        told = status(made, name := newest(made))
+        assert told["next_command"] == f"bulk approve {name} --wave 2 --store {store_text}"
+        assert (told["jobs"][0]["wave"], told["jobs"][0]["waves"]) == (1, 3)
+        assert made.home.run("resume", name, "--store", store_text).exit_code == 0
+        assert comes_true(lambda: status(made, name)["state"] == "stopped")
+        assert sorted(puts(made.sandbox)) == [0, 1]
+        assert made.home.run("approve", name, "--wave", "2", "--store", store_text).exit_code == 0
+        assert comes_true(lambda: status(made, name)["state"] == "stopped" and len(puts(made.sandbox)) == 12)
+        ran = made.home.run("approve", name, "--wave", "3", "--store", store_text)
+        assert f"bulk watch {name} --store {store_text}" in said(ran)
+        watched = made.home.run("watch", name, "--store", store_text, "--progress", "none")
+        assert (watched.exit_code, keeps_to([2, 12, 40], puts(made.sandbox))) == (0, True), watched.err
+        assert made.home.run("export", name, "--store", store_text, "--run-dir", "run").exit_code == 0
+        assert made.home.run("verify", "run").exit_code == 0
+
+
+@pytest.mark.timeout(180)
+def test_a_gate_that_opens_by_itself(store_text: str, tmp_path: Path) -> None:
+    """It keeps its time though every worker is killed meanwhile, and the status says what is waited for."""
+    with in_waves(store_text, tmp_path, 3, set(), "--rate-limit", "off", gate={"after": "8s"}, waves=[1]) as made:
+        made.worker()
+        submitted = made.home.run("submit", "manifest.yaml", "--store", store_text, "--yes")
+        name = submitted.out.strip()
+        assert comes_true(lambda: status(made, name)["jobs"][0]["opens_at"] is not None)
+        assert "wave 2 of 2 of files begins in" in made.home.run("status", name, "--store", store_text).out
+        made.workers[0].kill()
+        made.worker()
+        watched = made.home.run("watch", name, "--store", store_text, "--progress", "none")
+        assert (watched.exit_code, sorted(puts(made.sandbox))) == (0, [0, 1, 2])
+        sent = [datetime.fromisoformat(line["at"]) for line in made.sandbox.journal() if line["method"] == "PUT"]
+        assert (sent[1] - sent[0]).total_seconds() >= 7.5
+
+
+@pytest.mark.timeout(180)
+def test_a_mistake_touches_one_item(store_text: str, tmp_path: Path) -> None:
+    """A wrong value in every item: one was tried; where that is accepted, those of the second wave are."""
+    with in_waves(store_text, tmp_path, 100, set(range(100)), *SLOW, waves=[1, 10], errors={"not_found": 0}) as made:
+        made.worker()
+        made.worker()
+        ran = made.home.run(*RUN, "run", "--store", store_text)
+        assert ran.exit_code == 3
+        assert "wave 1 of 3 of files stopped: 1 not_found of 1 items, 0 allowed" in said(ran)
+        name = newest(made)
+        assert sum(status(made, name)["jobs"][0]["outcomes"].values()) == 1
+        assert f"bulk resume {name} --store {store_text} --accept-wave 1" in said(ran)
+        assert made.home.run("resume", name, "--store", store_text, "--accept-wave", "1").exit_code == 0
+        watched = made.home.run("watch", name, "--store", store_text, "--progress", "none")
+        assert (watched.exit_code, "wave 2 of 3" in said(watched)) == (3, True)
+        tried = {line["path"] for line in made.sandbox.journal() if "/contents/" in line["path"]}
+        assert len(tried) <= 11
+        ran = made.home.run(*RUN, "run", "--store", store_text, "--accept-wave", "2", "--accept-wave", "3")
+        assert (ran.exit_code, len(made.home.results("run"))) == (1, 100), ran.err
+
+
+@pytest.mark.timeout(180)
+def test_workers_of_this_machine_go_in_waves(tmp_path: Path) -> None:
+    """`bulk run --workers` ends at a closed gate, `bulk approve RUN` opens it, and the same command goes on."""
+    with in_waves("", tmp_path, 30, set(), "--rate-limit", "off", gate="manual", waves=[2]) as made:
+        command = (*RUN, "run", "--workers", "2")
+        ran = made.home.run(*command)
+        assert (ran.exit_code, sorted(puts(made.sandbox))) == (3, [0, 1]), ran.err
+        assert "bulk approve run --wave 2" in said(ran)
+        assert made.home.run("approve", "run", "--wave", "2").exit_code == 0
+        ran = made.home.run(*command)
+        assert (ran.exit_code, keeps_to([2, 30], puts(made.sandbox))) == (0, True), ran.err
