@@ -43,11 +43,15 @@ class Blocks:
         self._size = size
         self._code: Literal["I", "Q"] = code
         self._stride = MOST_STRIDE
+        self._uses: Counter[bytes] = Counter()
         self._needles: dict[int, bytes | list[bytes]] = {}
         self._all: set[int] = set()  # its keys: a set is looked through in three quarters of the time
 
     def add(self, needle: bytes) -> None:
-        """Find it from now on."""
+        """Find it from now on, until it was removed as often as added."""
+        self._uses[needle] += 1
+        if self._uses[needle] > 1:
+            return
         self._stride = max(1, min(self._stride, (len(needle) - self._size + 1) // self._size))
         for piece in self._pieces(needle):
             known = self._needles.setdefault(piece, needle)
@@ -56,7 +60,11 @@ class Blocks:
             self._all.add(piece)
 
     def remove(self, needle: bytes) -> None:
-        """Find it no more from now on."""
+        """Find it no more from now on, if it was not added once more."""
+        self._uses[needle] -= 1
+        if self._uses[needle] > 0:
+            return
+        del self._uses[needle]
         for piece in self._pieces(needle):
             # whoever searches may hold the former list
             rest = [other for other in _listed(self._needles.get(piece, [])) if other != needle]
@@ -89,6 +97,8 @@ class Known:
     """All known secrets, as needles. `add` and `remove` may be called while another thread searches.
 
     Args:
+        long: for the long needles; what has the same secrets has hardly any others, and may have the same table. There
+            are 150 kB in it for a token that is searched for inside of two encodings.
         without: letters that are left out of every needle, as they are of the texts that are searched.
 
     The words around a private key in Base64 are found as well, but are no secret: where they stand, `shapes.py` looks.
@@ -97,43 +107,40 @@ class Known:
         is_complete: without those letters, each needle is still long enough to be searched for.
     """
 
-    def __init__(self, without: bytes = b"") -> None:
+    def __init__(self, long: Blocks, *, without: bytes = b"") -> None:
         self._without = without
         self.is_complete = True
         self._one_by_one: list[bytes] = []
-        self._long, self._middle = Blocks(8, "Q"), Blocks(4, "I")
+        self._long, self._middle = long, Blocks(4, "I")
         self._searched = 0
         self._words: list[bytes] = []
         self._encoded: set[bytes] = set()
         self._nested = Counter(map(self._needle, nested_keys()))
         self._beginnings = frozenset(self._nested)
         self._signs = frozenset(map(self._needle, encoded_keys()))
-        for needle in (*self._nested, *self._signs):
+        for needle in {*self._nested, *self._signs}:
             self._search(needle)
 
     def add(self, text: str, *, is_deep: bool = False) -> None:
         """Find `text` from now on, which is no shorter than `SHORTEST_CHARS`; `is_deep`: inside of two encodings, too,
         which takes five times the memory."""
         plain, others = _forms(text)
-        for form in plain:
-            if len(form) >= WORD_CHARS:
-                self._search(self._needle(form))
-            elif len(form) >= SHORTEST_CHARS:
-                self._words.append(form)
-        for needle in map(self._needle, others):
-            self._encoded.add(needle)
-            self._search(needle)
+        self._words += [form for form in plain if SHORTEST_CHARS <= len(form) < WORD_CHARS]
+        self._encoded.update(map(self._needle, others))
+        needles = {self._needle(form) for form in (*plain, *others) if len(form) >= WORD_CHARS}
         for needle in map(self._needle, nested(text)) if is_deep else ():
             self._nested[needle] += 1  # a piece of one secret may be one of another
             if self._nested[needle] == 1:
-                self._search(needle)
+                needles.add(needle)
+        for needle in needles:
+            self._search(needle)
 
     def remove(self, text: str, *, is_deep: bool = False) -> None:
         """Find `text`, which was added once and so, no more from now on."""
         plain, others = _forms(text)
         self._words = [word for word in self._words if word not in plain]
         self._encoded.difference_update(map(self._needle, others))
-        needles = set(map(self._needle, (*plain, *others)))
+        needles = {self._needle(form) for form in (*plain, *others) if len(form) >= WORD_CHARS}
         for needle in map(self._needle, nested(text)) if is_deep else ():
             self._nested[needle] -= 1
             if not self._nested[needle]:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 
 from bulk.redaction import json_lines, shapes, spellings
-from bulk.redaction.known import MASK, SHORTEST_CHARS, WORD_CHARS, Known
+from bulk.redaction.known import MASK, SHORTEST_CHARS, WORD_CHARS, Blocks, Known
 
 GROUP_BYTES = 64 * 1024
 """Lines are looked through so many at once (bytes): more would not stay in the processor's cache."""
@@ -35,7 +35,8 @@ class Registry:
 
     def __init__(self) -> None:
         self._texts: dict[str, bool] = {}
-        self._known, self._known_between_breaks = Known(), Known(without=_ESCAPED_BREAK)
+        long = Blocks(8, "Q")
+        self._known, self._known_between_breaks = Known(long), Known(long, without=_ESCAPED_BREAK)
         self._has_escapes = False
 
     def add(self, text: str, *, is_deep: bool = False) -> None:

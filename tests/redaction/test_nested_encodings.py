@@ -5,6 +5,7 @@ import html
 import json
 import random
 import string
+import tracemalloc
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
@@ -157,3 +158,29 @@ def test_tokens_that_end_alike_are_forgotten_one_by_one() -> None:
     registry.forget(first)
     told = base64.b64encode(base64.b64encode(second.encode())).decode()
     assert registry.redact(told) == MASK
+
+
+def test_tokens_that_differ_in_a_few_bits_are_forgotten_one_by_one() -> None:
+    """Two tokens have the same letters in Base64, but for the last ones: while one of them is known, it is found."""
+    registry = Registry()
+    first, second = (f"an-opaque-token-that-ends-in-{end}" for end in "AB")
+    registry.add(first)
+    registry.add(second)
+    registry.forget(first)
+    for before in (b"", b"x", b"xy"):
+        told = base64.b64encode(before + second.encode()).decode()
+        assert MASK in registry.redact(told)
+
+
+def test_a_token_takes_little_memory() -> None:
+    """Of hundreds of tokens one takes less than 200 kB, for all spellings that it is looked for in."""
+    registry, dice = Registry(), random.Random("tokens")
+    tokens = ["ghs_" + "".join(dice.choices(LETTERS, k=36)) for _ in range(50)]
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for token in tokens:
+            registry.add(token, is_deep=True)
+        assert tracemalloc.get_traced_memory()[0] - before < 200_000 * len(tokens)
+    finally:
+        tracemalloc.stop()
