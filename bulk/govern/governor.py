@@ -234,18 +234,18 @@ class Governor:
         Newcomers at `own` are left to its attendant: mostly the worker that made room takes it again at once.
         """
         for queue in self._queues:
-            if self._obstacles.waits_for_reset(queue, own, now):
+            is_wanted = queue.newcomers or queue.waiters or queue.settlers
+            if not is_wanted or self._obstacles.waits_for_reset(queue, own, now):
                 continue  # of fifty, each would say so again for every answer
             if queue.is_paced:
-                if queue.obstacle and queue.waiting:
+                if queue.obstacle:
                     queue.wake()
-            elif self.concurrency.has_room and queue.waiting:
+            elif self.concurrency.has_room:
                 if queue.waiters or queue.settlers or queue is not own:
                     self._serve(queue, queue.waiting)
                 else:
                     queue.wake()
-        if len(self._queues) > 1:
-            self._queues.append(self._queues.pop(0))
+        self._queues.append(self._queues.pop(0))
 
     def return_unused(self, permit: Permit) -> None:
         """Give back a permit with which no request was made."""
