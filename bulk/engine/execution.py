@@ -260,7 +260,11 @@ def _bind(ledger: Ledger, origin: Origin, manifest: Manifest) -> None:
 def credentials_of(manifest: Manifest, environ: Mapping[str, str], clock: Clock) -> dict[str, AnyCredential]:
     """Return the credentials of a manifest by their names; nothing is read yet."""
     folder = manifest.path.resolve().parent
-    return {name: made(name, source, environ, folder, clock) for name, source in manifest.platform.credentials.items()}
+    platform = manifest.platform
+    return {
+        name: made(name, source, platform.base_url, environ, folder, clock)
+        for name, source in platform.credentials.items()
+    }
 
 
 async def check_items(

@@ -173,7 +173,7 @@ class Credential:
         flaw = _flaw_of_token(raw := raw.rstrip(b"\r\n"))
         if flaw:
             del raw  # no traceback may hold it
-            raise self.missing(f"what {_SOURCES[self._kind]} gives is not a token: it {flaw}")
+            raise self.missing(f"what {_SOURCES.get(self._kind, 'its source')} gives is not a token: it {flaw}")
         self.ends_at = ends_at
         return Secret(raw.decode("ascii"))
 

@@ -4,25 +4,55 @@ Synchronous, with nothing but the standard library: it happens rarely, and in a 
 Source: specification, Authentication (2); open-points.md (device flow).
 """
 
+import http.client
 import json
+import re
 import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from bulk.errors import CredentialMissing
+from bulk.platform.classification import date_from_headers
 from bulk.platform.printable import printable
 
 ASK_S = 30.0
 """How long a request may take (seconds)."""
+SLOWER_S = 5.0
+"""So much longer is each pause after the site asked for that, or did not answer (seconds)."""
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 MOST_INTERVAL_S = 600.0
 """A longer pause between two questions is a slip (seconds)."""
 MOST_BYTES = 64 * 1024
+CODE_S, MOST_CODE_S = 900.0, 86_400.0
+"""How long a code may be confirmed where the site does not say, and the longest that is believed (seconds)."""
+MOST_LASTS_S = 10 * 365 * 86_400.0
+"""A token that lasts longer has no end that is known (seconds)."""
+_PASSING = frozenset((408, 425, 429, 500, 502, 503, 504))
+_TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
+
+
+class NoAnswer(CredentialMissing):
+    """The site can't be reached, or gave no usable answer; nobody knows what it did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The tokens that a site gave.
+
+    Attributes:
+        lasts_s: how long the access token lasts (seconds); None: that is not known.
+        date: when they were given (UTC epoch seconds, platform time); None: the site does not say.
+    """
+
+    access_token: str = field(repr=False)
+    refresh_token: str | None = field(repr=False)
+    lasts_s: float | None
+    date: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,29 +69,44 @@ class Site:
         host = parts.netloc.removeprefix("api.") if not parts.path else parts.netloc
         return cls(f"{parts.scheme}://{host}", ca_bundle)
 
-    def post(self, path: str, fields: Mapping[str, str]) -> dict[str, Any]:
-        """Send a form; return the JSON that comes back.
+    def post(self, path: str, fields: Mapping[str, str]) -> tuple[dict[str, Any], float | None]:
+        """Send a form; return the JSON that comes back, and its date (UTC epoch seconds) where it has one.
+
+        An error is JSON as well, with status 200, or with 400 as the standard has it (RFC 8628, 3.5).
 
         Raises:
-            CredentialMissing: the site can't be reached, or answers something else.
+            NoAnswer: none came that says anything: it may be asked again.
+            CredentialMissing: there is nothing to ask.
         """
         request = urllib.request.Request(
             self.url + path,
             data=urlencode(fields).encode(),
             headers={"Accept": "application/json", "User-Agent": "bulk"},
         )
-        context = ssl.create_default_context(cafile=None if self.ca_bundle is None else str(self.ca_bundle))
+        try:
+            context = ssl.create_default_context(cafile=None if self.ca_bundle is None else str(self.ca_bundle))
+        except OSError as error:
+            reason = error.strerror or "it holds no certificates"
+            raise CredentialMissing(f"ca_bundle {self.ca_bundle} can't be used: {reason}") from None
         handlers = (urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
         try:
-            with urllib.request.build_opener(*handlers).open(request, timeout=ASK_S) as answer:
+            try:
+                answer = urllib.request.build_opener(*handlers).open(request, timeout=ASK_S)
+            except urllib.error.HTTPError as refusal:
+                answer = refusal
+            with answer:
+                if isinstance(answer, urllib.error.HTTPError) and answer.code != 400:
+                    raise answer
                 body = json.loads(answer.read(MOST_BYTES))
-        except (OSError, ValueError) as error:
-            raise CredentialMissing(self._why(path, error)) from None
+                date = date_from_headers({"date": answer.headers.get("Date", "")})
+        except (OSError, ValueError, RecursionError, http.client.HTTPException) as error:
+            is_final = isinstance(error, urllib.error.HTTPError) and error.code not in _PASSING
+            raise (CredentialMissing if is_final else NoAnswer)(self._why(path, error)) from None
         if not isinstance(body, dict):
-            raise CredentialMissing(f"{self.url}{path} gave no usable answer")
-        return body
+            raise NoAnswer(f"{self.url}{path} gave no usable answer")
+        return body, date
 
-    def _why(self, path: str, error: OSError | ValueError) -> str:
+    def _why(self, path: str, error: Exception) -> str:
         match error:
             case urllib.error.HTTPError(code=404):
                 return (
@@ -78,53 +123,90 @@ class Site:
                 return f"{self.url}{path} gave no usable answer ({type(error).__name__})"
 
 
-def log_in(
-    site: Site, client_id: str, tell: Callable[[str, str], None], sleep: Callable[[float], None]
-) -> dict[str, Any]:
+def log_in(site: Site, client_id: str, tell: Callable[[str, str], None], sleep: Callable[[float], None]) -> Granted:
     """Return the tokens that the site gives once the user has confirmed.
+
+    A question without an answer is asked again, with a longer pause: he may have typed the code already.
 
     Args:
         tell: called with the page to open and the code to type there.
         sleep: waits so many seconds.
 
     Raises:
-        CredentialMissing: he refused, or the code has ended.
+        CredentialMissing: he refused, the code has ended, or the site can't be reached for as long as it lasts.
     """
-    code = site.post("/login/device/code", {"client_id": client_id})
+    code, _ = site.post("/login/device/code", {"client_id": client_id})
     if any(not isinstance(code.get(field), str) for field in ("device_code", "user_code", "verification_uri")):
-        raise CredentialMissing(
-            f"{site.url} begins no login for {client_id}: {code.get('error_description', 'no reason')}"
-        )
+        raise CredentialMissing(f"{site.url} begins no login for {client_id}: {_reason(code)}")
     tell(printable(code["verification_uri"]), printable(code["user_code"]))
-    interval_s = _seconds(code, 5.0)
+    interval_s = _seconds(code, "interval", MOST_INTERVAL_S) or 5.0
+    left_s = _seconds(code, "expires_in", MOST_CODE_S) or CODE_S
     fields = {"client_id": client_id, "device_code": str(code["device_code"]), "grant_type": GRANT}
     while True:
         sleep(interval_s)
-        answer = site.post("/login/oauth/access_token", fields)
+        left_s -= interval_s
+        try:
+            answer, date = site.post("/login/oauth/access_token", fields)
+        except NoAnswer:
+            interval_s += SLOWER_S
+            if left_s <= 0.0:
+                raise
+            continue
         if "access_token" in answer:
-            return answer
+            return _granted(site, answer, date)
         match answer.get("error"):
-            case "authorization_pending":
-                continue
-            case "slow_down":
-                interval_s = _seconds(answer, interval_s + 5)
+            case "authorization_pending" if left_s > 0.0:
+                pass
+            case "slow_down" if left_s > 0.0:
+                told_s = _seconds(answer, "interval", MOST_INTERVAL_S) or 0.0
+                interval_s = told_s if told_s > interval_s else interval_s + SLOWER_S
+            case "authorization_pending" | "slow_down":
+                raise CredentialMissing("no login: the code has ended; run the same command again for another one")
+            case "access_denied":
+                raise CredentialMissing(f"no login: {_reason(answer)}")
             case _:
-                raise CredentialMissing(f"no login: {answer.get('error_description') or answer.get('error')}")
+                raise CredentialMissing(f"no login: {_reason(answer)}; run the same command again for another code")
 
 
-def _seconds(told: Mapping[str, Any], otherwise: float) -> float:
-    found = told.get("interval")
-    return float(found) if isinstance(found, int | float) and 0 < found < MOST_INTERVAL_S else otherwise
+def _reason(answer: Mapping[str, Any]) -> str:
+    """Return what the site says of an error."""
+    told = answer.get("error_description") or answer.get("error")
+    return printable(told[:200]).rstrip(".") if isinstance(told, str) else "it gave no reason"
 
 
-def refreshed(site: Site, client_id: str, refresh_token: str) -> dict[str, Any]:
+def _seconds(told: Mapping[str, Any], name: str, most: float) -> float | None:
+    """Return a duration; None where there is none that can be meant."""
+    try:
+        found = float(told.get(name) or 0.0)
+    except (TypeError, ValueError):
+        return None
+    return found if 0.0 < found < most else None
+
+
+def _granted(site: Site, answer: Mapping[str, Any], date: float | None) -> Granted:
+    access, refresh = answer["access_token"], answer.get("refresh_token") or None
+    if not isinstance(access, str) or not isinstance(refresh or access, str):
+        raise CredentialMissing(f"{site.url} gave something that is no token")
+    if not _TOKEN.fullmatch(access) or not _TOKEN.fullmatch(refresh or access):
+        raise CredentialMissing(f"{site.url} gave a token with other characters than printable ASCII without spaces")
+    return Granted(access, refresh, _seconds(answer, "expires_in", MOST_LASTS_S), date)
+
+
+def refreshed(site: Site, client_id: str, refresh_token: str) -> Granted:
     """Return new tokens for a refresh token, which is worth nothing from then on.
 
+    Where no answer comes it is sent once more: if the first one did nothing, nothing is lost, and if it did, its tokens
+    are lost anyhow.
+
     Raises:
+        NoAnswer: neither was answered.
         CredentialMissing: the site takes it no more.
     """
     fields = {"client_id": client_id, "grant_type": "refresh_token", "refresh_token": refresh_token}
-    answer = site.post("/login/oauth/access_token", fields)
+    try:
+        answer, date = site.post("/login/oauth/access_token", fields)
+    except NoAnswer:
+        answer, date = site.post("/login/oauth/access_token", fields)
     if "access_token" not in answer:
-        raise CredentialMissing(f"the login has ended ({answer.get('error', 'no reason given')})")
-    return answer
+        raise CredentialMissing(f"the login has ended ({_reason(answer)})")
+    return _granted(site, answer, date)

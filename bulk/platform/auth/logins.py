@@ -1,42 +1,44 @@
 """What `bulk login NAME` stored: the tokens of a user for whom an App acts, in a private file of this machine.
 
 A refresh token works once and ends the pair that it came with. So whoever refreshes holds a lock, reads again what is
-there, and writes the new pair to disk before he uses it: of many processes one refreshes. A crash between the
-platform's answer and the file needs `bulk login` again.
+there, opens the file of the new pair, and writes it to disk before he uses it: of many processes one refreshes. A
+crash between the platform's answer and the file needs `bulk login` again, and so does an answer that never came. The
+machine's clock may be wrong by hours: what the platform's own says of an end counts.
 """
 
+import contextlib
 import fcntl
 import os
+import shlex
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from bulk.clock import Clock
 from bulk.errors import CredentialMissing
 from bulk.platform.auth.credentials import Credential
-from bulk.platform.auth.device_login import Site, refreshed
+from bulk.platform.auth.device_login import Granted, NoAnswer, Site, refreshed
 from bulk.platform.auth.secrets import Secret
 from bulk.redaction import remember
 from bulk.redaction.known import MASK
 from bulk.storage.private_files import replacing
 
-TURN_S, LOOK_S = 60.0, 0.05
-"""Longest wait for another process that refreshes, which takes it half of that at most, and how often it is looked
-(seconds)."""
+TURN_S, LOOK_S = 90.0, 0.05
+"""Longest wait for another process that refreshes, which takes it two thirds of that at most, and how often it is
+looked (seconds)."""
 EARLY_S, EARLY_SHARE = 300.0, 0.1
 """A token is refreshed so long before its end (seconds), or by this share of its life: the smaller."""
 
 
 class Login(msgspec.Struct, frozen=True, kw_only=True):
-    """What the file holds. Moments are UTC epoch seconds, by this machine's clock; None: no end is known.
-
-    Its tokens are remembered for `redact`, and not shown by `repr`.
+    """What the file holds. Its tokens are remembered for `redact`, and not shown by `repr`.
 
     Attributes:
-        lasts_s: how long the token lasts in all (seconds).
+        ends_at: when the access token ends (UTC epoch seconds, platform time); None: no end is known.
+        lasts_s: how long it lasts in all (seconds).
+        skew_s: platform time less this machine's, when it was given (seconds).
     """
 
     base_url: str
@@ -44,6 +46,7 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
     access_token: str
     ends_at: float | None = None
     lasts_s: float = 0.0
+    skew_s: float = 0.0
     refresh_token: str | None = None
     ca_bundle: str | None = None
 
@@ -56,18 +59,24 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
         return f"Login({MASK})"
 
     @classmethod
-    def of(cls, base_url: str, client_id: str, ca_bundle: str | None, told: Mapping[str, Any], now: float) -> "Login":
-        """Return what the platform told at that moment."""
-        lasts_s = told.get("expires_in")
+    def of(cls, base_url: str, client_id: str, ca_bundle: str | None, granted: Granted, now: float) -> "Login":
+        """Return what the platform granted at that moment (UTC epoch seconds, this machine's clock)."""
+        skew_s = 0.0 if granted.date is None else granted.date - now
         return cls(
             base_url=base_url,
             client_id=client_id,
-            access_token=str(told["access_token"]),
-            ends_at=None if lasts_s is None else now + float(lasts_s),
-            lasts_s=float(lasts_s or 0.0),
-            refresh_token=told.get("refresh_token"),
+            access_token=granted.access_token,
+            ends_at=None if granted.lasts_s is None else now + skew_s + granted.lasts_s,
+            lasts_s=granted.lasts_s or 0.0,
+            skew_s=skew_s,
+            refresh_token=granted.refresh_token,
             ca_bundle=ca_bundle,
         )
+
+    def again(self, name: str) -> str:
+        """Return the command that makes it anew."""
+        bundle = "" if self.ca_bundle is None else f" --ca-bundle {shlex.quote(self.ca_bundle)}"
+        return f"bulk login {name} --client-id {self.client_id} --base-url {self.base_url}{bundle}"
 
 
 def folder_of(environ: Mapping[str, str]) -> Path:
@@ -80,21 +89,57 @@ def folder_of(environ: Mapping[str, str]) -> Path:
     return platformdirs.user_config_path("bulk") / "logins"
 
 
-def store(folder: Path, name: str, login: Login) -> Path:
-    """Write a login, closed to others; return its file."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+def store(folder: Path, name: str, login: Login, clock: Clock) -> Path:
+    """Write a login, closed to others; return its file. Waits for a process that refreshes the one before.
+
+    Raises:
+        CredentialMissing: the disk refuses it, or that process stands still.
+    """
     path = folder / f"{name}.json"
-    with replacing(path) as file:
-        file.write(msgspec.json.encode(login))
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _turn(folder, name, clock, threading.Event()), replacing(path) as file:
+            file.write(msgspec.json.encode(login))
+    except OSError as error:
+        raise CredentialMissing(f"the login can't be kept in {path}: {error.strerror}") from None
     return path
 
 
-class LoginCredential(Credential):
-    """A login as a credential: its token is refreshed before it ends, by one process for all."""
+@contextlib.contextmanager
+def _turn(folder: Path, name: str, clock: Clock, stop: threading.Event) -> Iterator[None]:
+    """Have a login for oneself: of many processes one at a time writes it, and one that stands still holds up the
+    others for `TURN_S` only."""
+    path = folder / f"{name}.lock"
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    until = clock.monotonic() + TURN_S
+    try:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if clock.monotonic() >= until or stop.wait(LOOK_S):
+                    raise CredentialMissing(
+                        f"another process has been refreshing the login {name!r} for {TURN_S:g} s: end the one that "
+                        f"holds {path}, then run the same command again"
+                    ) from None
+        yield
+    finally:
+        os.close(lock)
 
-    def __init__(self, name: str, login: str, environ: Mapping[str, str], base_dir: Path, clock: Clock) -> None:
+
+class LoginCredential(Credential):
+    """A login as a credential: its token is refreshed before it ends, by one process for all.
+
+    Args:
+        login: its name. base_url: of the platform that its tokens are for; no other one is sent them.
+    """
+
+    def __init__(
+        self, name: str, login: str, base_url: str, environ: Mapping[str, str], base_dir: Path, *, clock: Clock
+    ) -> None:
         super().__init__(name, f"login:{login}", environ, base_dir, clock=clock)
-        self._login, self._folder, self._now = login, folder_of(environ), clock
+        self._login, self._base_url, self._folder, self._now = login, base_url, folder_of(environ), clock
         self._given: str | None = None
 
     @property
@@ -121,50 +166,47 @@ class LoginCredential(Credential):
 
     def _ends_soon(self, login: Login) -> bool:
         early_s = min(EARLY_S, EARLY_SHARE * login.lasts_s)
-        return login.ends_at is not None and login.ends_at - self._now.now() < early_s
+        return login.ends_at is not None and login.ends_at - login.skew_s - self._now.now() < early_s
 
     def _read(self) -> Login:
         try:
             raw = Credential(self.name, f"file:{self._folder / self._login}.json", {}, Path()).raw()
-            return msgspec.json.decode(raw, type=Login)
+            login = msgspec.json.decode(raw, type=Login)
         except (CredentialMissing, msgspec.MsgspecError):
             raise self.missing(
                 f"there is no login {self._login!r} on this machine; run: bulk login {self._login} --client-id ID"
             ) from None
+        if Site.of(login.base_url).url != Site.of(self._base_url).url:
+            raise self.missing(
+                f"the login {self._login!r} is one of {login.base_url}, and its tokens are sent nowhere else; for "
+                f"{self._base_url} run: bulk login ANOTHER --client-id ID, and name that in the manifest"
+            )
+        return login
 
     def _refreshed(self, known: str, stop: threading.Event) -> Login:
         """Return the login with another token than the one that is `known`; whoever is first refreshes it."""
-        path = self._folder / f"{self._login}.lock"
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        path = self._folder / f"{self._login}.json"
         try:
-            self._wait_turn(lock, path, stop)
-            login = self._read()
-            if login.access_token != known and not self._ends_soon(login):
+            with _turn(self._folder, self._login, self._now, stop):
+                login = self._read()
+                if login.refresh_token is None or (login.access_token != known and not self._ends_soon(login)):
+                    return login
+                with replacing(path) as file:  # a disk that refuses it refuses it before the tokens are spent
+                    login = self._exchanged(login, login.refresh_token)
+                    file.write(msgspec.json.encode(login))
                 return login
-            if login.refresh_token is None:
-                return login
-            site = Site.of(login.base_url, None if login.ca_bundle is None else Path(login.ca_bundle))
-            try:
-                told = refreshed(site, login.client_id, login.refresh_token)
-            except CredentialMissing as error:
-                again = f"bulk login {self._login} --client-id {login.client_id}"
-                raise self.missing(f"{error}; run: {again}") from None
-            login = Login.of(login.base_url, login.client_id, login.ca_bundle, told, self._now.now())
-            store(self._folder, self._login, login)
-            return login
-        finally:
-            os.close(lock)
+        except OSError as error:
+            raise self.missing(f"{path} can't be written, so the login can't be refreshed: {error.strerror}") from None
 
-    def _wait_turn(self, lock: int, path: Path, stop: threading.Event) -> None:
-        """Lock a file that is open: of many processes one at a time refreshes, and one that stands still holds up the
-        others for `TURN_S` only."""
-        until = self._now.monotonic() + TURN_S
-        while True:
-            try:
-                return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if self._now.monotonic() >= until or stop.wait(LOOK_S):
-                    raise self.missing(
-                        f"another process has been refreshing the login {self._login!r} for {TURN_S:g} s: end the one "
-                        f"that holds {path}, then run the same command again"
-                    ) from None
+    def _exchanged(self, login: Login, refresh_token: str) -> Login:
+        site = Site.of(login.base_url, None if login.ca_bundle is None else Path(login.ca_bundle))
+        try:
+            granted = refreshed(site, login.client_id, refresh_token)
+        except NoAnswer as error:
+            raise self.missing(
+                f"the login can't be refreshed: {error}; run the same command again when the site answers, and where "
+                f"the login has ended then: {login.again(self._login)}"
+            ) from None
+        except CredentialMissing as error:
+            raise self.missing(f"{error}; run: {login.again(self._login)}") from None
+        return Login.of(login.base_url, login.client_id, login.ca_bundle, granted, self._now.now())

@@ -10,8 +10,10 @@ from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.logins import LoginCredential
 
 
-def made(name: str, source: str, environ: Mapping[str, str], folder: Path, clock: Clock) -> AnyCredential:
-    """Return the credential that a source stands for; nothing is read yet."""
+def made(
+    name: str, source: str, base_url: str, environ: Mapping[str, str], folder: Path, clock: Clock
+) -> AnyCredential:
+    """Return the credential that a source stands for, at a platform; nothing is read yet."""
     app = spec_of(source, AppSpec)
     if app is not None:
         return AppCredential(name, app, environ, folder, clock=clock)
@@ -23,5 +25,5 @@ def made(name: str, source: str, environ: Mapping[str, str], folder: Path, clock
         return PoolCredential(name, pool.members)
     login = spec_of(source, LoginSpec)
     if login is not None:
-        return LoginCredential(name, login.name, environ, folder, clock)
+        return LoginCredential(name, login.name, base_url, environ, folder, clock=clock)
     return Credential(name, source, environ, folder, clock=clock)

@@ -37,7 +37,7 @@ class FastClock(Clock):
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[Path]:
     """A folder with a login that has ended, which somebody refreshes who stands still."""
-    store(tmp_path, "dora", LOGIN)
+    store(tmp_path, "dora", LOGIN, Clock())
     with (tmp_path / "dora.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield tmp_path
@@ -45,7 +45,7 @@ def held(tmp_path: Path) -> Iterator[Path]:
 
 def test_whoever_stands_still_holds_up_nobody_for_ever(held: Path) -> None:
     """A process that refreshes and never ends is waited for a minute; then the error names the file that it holds."""
-    credential = LoginCredential("reader", "dora", {"BULK_LOGINS": str(held)}, held, FastClock())
+    credential = LoginCredential("reader", "dora", LOGIN.base_url, {"BULK_LOGINS": str(held)}, held, clock=FastClock())
     with pytest.raises(CredentialMissing, match="another process has been refreshing") as refused:
         credential.raw()
     assert str(held / "dora.lock") in str(refused.value)
@@ -53,7 +53,8 @@ def test_whoever_stands_still_holds_up_nobody_for_ever(held: Path) -> None:
 
 def test_who_waits_for_a_refresh_can_be_stopped(held: Path) -> None:
     """A run that ends does not wait for the refresh of another process."""
-    credential, stop = LoginCredential("reader", "dora", {"BULK_LOGINS": str(held)}, held, Clock()), threading.Event()
+    around, stop = {"BULK_LOGINS": str(held)}, threading.Event()
+    credential = LoginCredential("reader", "dora", LOGIN.base_url, around, held, clock=Clock())
     stop.set()
     with pytest.raises(CredentialMissing):
         credential.raw(stop)

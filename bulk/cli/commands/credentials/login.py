@@ -34,7 +34,7 @@ def login(*, name: str, overrides: "Overrides", client_id: str) -> int:
 
     if not NAME.fullmatch(name):
         raise UsageError("NAME: write letters, digits, hyphens, underscores and dots")
-    platform = read_platform(overrides, os.environ)
+    platform, clock = read_platform(overrides, os.environ), Clock()
 
     def wait(seconds: float) -> None:
         threading.Event().wait(seconds)
@@ -42,9 +42,9 @@ def login(*, name: str, overrides: "Overrides", client_id: str) -> int:
     def tell(page: str, code: str) -> None:
         output.say(f"Open {page} and type the code {code}", is_public=True)
 
-    told = log_in(Site.of(platform.base_url, platform.ca_bundle), client_id, tell, wait)
+    granted = log_in(Site.of(platform.base_url, platform.ca_bundle), client_id, tell, wait)
     bundle = None if platform.ca_bundle is None else str(platform.ca_bundle)
-    made = Login.of(platform.base_url, client_id, bundle, told, Clock().now())
-    store(folder_of(os.environ), name, made)
+    made = Login.of(platform.base_url, client_id, bundle, granted, clock.now())
+    store(folder_of(os.environ), name, made, clock)
     output.out(f"{name} is logged in. A manifest uses it as: credentials: {{{name}: {{login: {name}}}}}")
     return 0
