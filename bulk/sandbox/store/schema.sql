@@ -158,20 +158,29 @@ CREATE TABLE committers (
 ) WITHOUT ROWID;
 
 -- Dependency snapshots: the latest of each repository, correlator and detector -----------------------------------------
+-- `origin` is a number: the lower, the more it is worth. `body` is JSON.
 CREATE TABLE snapshots (
     id INTEGER PRIMARY KEY, repository_id INTEGER NOT NULL, correlator TEXT NOT NULL, detector TEXT NOT NULL,
-    digest BLOB NOT NULL, body BLOB NOT NULL, user_id INTEGER NOT NULL, created_at REAL NOT NULL,
+    origin INTEGER NOT NULL, digest BLOB NOT NULL, user_id INTEGER NOT NULL, created_at REAL NOT NULL, body TEXT NOT NULL,
     UNIQUE (repository_id, correlator, detector)
 );
--- Every manifest file that a kept snapshot reports; `origin` is a number: the lower, the more it is worth.
-CREATE TABLE reported_manifests (
-    repository_id INTEGER NOT NULL, source_location TEXT NOT NULL, snapshot_id INTEGER NOT NULL, origin INTEGER NOT NULL,
-    correlator TEXT NOT NULL, detector TEXT NOT NULL, manifest TEXT NOT NULL,
-    PRIMARY KEY (repository_id, source_location, snapshot_id)
-) WITHOUT ROWID;
-CREATE INDEX reported_manifests_of ON reported_manifests (snapshot_id);
--- For each of these files, what the platform shows of it.
-CREATE TABLE shown_manifests (
-    repository_id INTEGER NOT NULL, source_location TEXT NOT NULL, snapshot_id INTEGER NOT NULL, correlator TEXT NOT NULL,
-    detector TEXT NOT NULL, manifest TEXT NOT NULL, PRIMARY KEY (repository_id, source_location)
-) WITHOUT ROWID;
+-- Every manifest file that a kept snapshot reports, the first of each file first; one without a file is known by its name.
+CREATE VIEW reported_manifests AS
+SELECT repository_id, source_location, snapshot_id, origin, correlator, detector, manifest, row_number() OVER (
+    PARTITION BY repository_id, source_location ORDER BY origin, correlator, detector, snapshot_id, place) AS rank
+FROM (
+    SELECT repository_id, snapshots.id AS snapshot_id, origin, correlator, detector, entries.id AS place, entries.value AS manifest,
+        coalesce(nullif(json_extract(entries.value, '$.file.source_location'), ''), json_extract(entries.value, '$.name'))
+            AS source_location
+    FROM snapshots, json_each(body, '$.manifests') AS entries WHERE entries.type = 'object');
+-- For each of these files, what the platform shows of it: the first, and what others of its detector and origin resolve.
+-- It is worked out when somebody looks: to keep it with each snapshot would cost the more the more of them there are.
+CREATE VIEW shown_manifests AS
+SELECT repository_id, source_location, snapshot_id, correlator, detector, json_set(manifest, '$.resolved', json((
+    SELECT json_group_object(key, json(value)) FROM (
+        SELECT packages.key, packages.value, row_number() OVER (PARTITION BY packages.key ORDER BY other.rank) AS rank
+        FROM reported_manifests AS other, json_each(other.manifest, '$.resolved') AS packages
+        WHERE (other.repository_id, other.source_location, other.origin, other.detector)
+            = (first.repository_id, first.source_location, first.origin, first.detector) AND packages.type = 'object')
+    WHERE rank = 1))) AS manifest
+FROM reported_manifests AS first WHERE rank = 1;

@@ -19,7 +19,7 @@ from bulk.sandbox.settings import SettingError
 from bulk.sandbox.store import rows
 from bulk.sandbox.store.records import App, Organization, Repository, Token, TokenKind, User
 
-SCHEMA_VERSION = "3"
+SCHEMA_VERSION = "4"
 REPOSITORIES_IN_MEMORY = 50_000
 
 RepositorySource = Callable[[Organization, str], Repository | None]

@@ -6,6 +6,7 @@ The specification leaves the values of `relationship` and `scope` open; the publ
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 from packageurl import PackageURL
@@ -15,6 +16,7 @@ from bulk.sandbox.clock import parse_iso
 MOST_METADATA_KEYS: Final = 8
 MOST_SHA: Final = 40
 MOST_FAULTS: Final = 20
+URLS_IN_MEMORY: Final = 65_536
 NAMES: Final = {dict: "an object", list: "an array", str: "a string", int: "an integer"}
 RELATIONSHIPS: Final = ("direct", "indirect")
 SCOPES: Final = ("runtime", "development")
@@ -134,10 +136,18 @@ def _package_url(text: object, where: str) -> Iterator[str]:
     if not isinstance(text, str):
         yield f"{where} must be a string"
         return
+    if not _is_package_url(text):
+        yield f"{where} is not a package URL, as in pkg:npm/left-pad@1.3.0"
+
+
+@lru_cache(maxsize=URLS_IN_MEMORY)
+def _is_package_url(text: str) -> bool:
+    """Return what the reference library says, remembered: the same packages come again and again."""
     try:
         PackageURL.from_string(text)
     except ValueError:
-        yield f"{where} is not a package URL, as in pkg:npm/left-pad@1.3.0"
+        return False
+    return True
 
 
 def _timestamp(text: str) -> Iterator[str]:

@@ -4,7 +4,12 @@ A malformed body is 422, with a sentence for each fault. A well-formed snapshot 
 digits) is taken (201) and reported as failed: `result` is INVALID and nothing is kept, as for a commit that nobody
 ever had. Every other one is SUCCESS.
 
-Where kept snapshots report the same manifest file, `shown_manifests.py` says which one is shown.
+Where kept snapshots report the same manifest file, one instance is shown. First comes what users submit, then what
+dependency graph jobs do (applications: installation tokens), then automatic submissions (a run's own workflow token);
+analysis of the files themselves, which would be last, submits no snapshots. Of several submissions of one origin the
+one with the alphabetically first correlator is shown, and what others of the same detector resolve is merged into it.
+No endpoint shows it: the view `shown_manifests` of `schema.sql` does. Source: specification, Dependency snapshot;
+open-points.md, Decisions.
 
 Submitting the body that is kept already changes nothing: the answer repeats the id and `created_at` of the kept one,
 and the journal's effect is null. Anything else takes the kept one's place under a new id.
@@ -13,12 +18,13 @@ and the journal's effect is null. Anything else takes the kept one's place under
 from __future__ import annotations
 
 import hashlib
+from enum import IntEnum
 from typing import Final
 
 import orjson
 
-from bulk.sandbox.areas.snapshots import shown_manifests, snapshot_rules
-from bulk.sandbox.areas.snapshots.shown_manifests import Report
+from bulk.sandbox import rights
+from bulk.sandbox.areas.snapshots import snapshot_rules
 from bulk.sandbox.clock import iso
 from bulk.sandbox.http.access import Access
 from bulk.sandbox.http.answers import Answer
@@ -26,8 +32,27 @@ from bulk.sandbox.http.auth import rights
 from bulk.sandbox.http.call import Call
 from bulk.sandbox.http.refusals import invalid
 from bulk.sandbox.http.routes import Area, Route
+from bulk.sandbox.store.records import Token, TokenKind
 
 NULL_SHA: Final = "0" * 40
+
+
+class Origin(IntEnum):
+    """Where a snapshot comes from; the lower, the more it is worth."""
+
+    USER = 0
+    JOB = 1
+    AUTOMATIC = 2
+
+    @classmethod
+    def of(cls, token: Token | None) -> Origin:
+        """Return where a snapshot comes from that was submitted with this token."""
+        match token.kind if token is not None else None:
+            case TokenKind.INSTALLATION:
+                return cls.JOB
+            case TokenKind.WORKFLOW:
+                return cls.AUTOMATIC
+        return cls.USER
 
 
 async def create_snapshot(call: Call) -> Answer:
@@ -59,15 +84,9 @@ async def create_snapshot(call: Call) -> Answer:
         number = state.allocate("snapshot")
         db.execute("DELETE FROM snapshots WHERE repository_id = ? AND correlator = ? AND detector = ?", key)
         db.execute(
-            "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, *key, digest, text, call.caller.id, call.now),
+            "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (number, *key, Origin.of(call.token), digest, call.caller.id, call.now, text.decode()),
         )
-        origin = shown_manifests.origin_of(call.token)
-        reports = {
-            location: Report(number, origin, key[1], key[2], manifest)
-            for location, manifest in shown_manifests.by_location(body.get("manifests")).items()
-        }
-        shown_manifests.replace(db, repository.id, kept["id"] if kept is not None else None, reports)
     answer = _taken(number, call.now, "SUCCESS", message)
     answer.effect = f"snapshot {state.full_name(repository)} {key[1]} {key[2]} {digest.hex()[:12]}"
     return answer

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,13 +14,15 @@ from hypothesis import strategies as st
 
 from bulk.sandbox.areas.organizations import organizations
 from bulk.sandbox.areas.snapshots import snapshots
-from bulk.sandbox.areas.snapshots.shown_manifests import Origin, Report, by_location, shown
+from bulk.sandbox.areas.snapshots.snapshots import Origin
+from bulk.sandbox.store import state
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from tests.sandbox.conftest import Platform, Start
 
+SCHEMA = Path(state.__file__).with_name("schema.sql")
 TEST_AREAS = (organizations.AREA, snapshots.AREA)
 TOKENS = {
     "tokens": [
@@ -140,18 +145,27 @@ async def test_repositories_are_apart(start: Start) -> None:
     assert found == {1001: (first, {"left": "1"}), 1004: (second, {"right": "2"})}
 
 
-def test_manifests_of_one_file_in_one_snapshot_are_merged() -> None:
+async def test_manifests_of_one_file_in_one_snapshot_are_merged(start: Start) -> None:
     """Two entries for one file are one; the first entry's name and packages count."""
-    found = by_location({"1": manifest("first", left="1"), "2": manifest("second", left="9", right="2")})
-    assert list(found) == ["src/package.json"]
-    assert json.loads(found["src/package.json"])["name"] == "first"
-    assert packages(found["src/package.json"]) == {"left": "1", "right": "2"}
+    platform = await start()
+    number = await submit(platform, "a", "npm", manifest("first", left="1"), manifest("second", left="9", right="2"))
+    assert table(platform) == {"src/package.json": (number, {"left": "1", "right": "2"})}
+    (row,) = platform.sandbox.context.state.db.execute("SELECT manifest FROM shown_manifests")
+    assert json.loads(row["manifest"])["name"] == "first"
 
 
-@pytest.mark.parametrize("manifests", [None, {}])
-def test_no_manifests(manifests: object) -> None:
+@pytest.mark.parametrize("manifests", [{}, {"manifests": None}, {"manifests": {}}])
+def test_no_manifests(manifests: dict[str, Any]) -> None:
     """A snapshot may report none."""
-    assert by_location(manifests) == {}
+    assert shown([(1, Origin.USER, "a", "npm", manifests)]) == []
+
+
+@pytest.mark.parametrize("key", ['quo"te', "back\\slash", "ümlaut", "line\nend", "dotted.key", ""])
+def test_any_key_is_shown_as_it_is(key: str) -> None:
+    """Keys of manifests and packages are texts of the submitter's own."""
+    made = {"manifests": {key: manifest(key, None, **{key: "1"})}}
+    (found,) = shown([(1, Origin.USER, "a", "npm", made)])
+    assert packages(found["manifest"]) == {key: "1"}
 
 
 REPORTS = st.lists(
@@ -161,18 +175,35 @@ REPORTS = st.lists(
 )
 
 
+def shown(snapshots: Sequence[tuple[int, Origin, str, str, dict[str, Any]]]) -> list[sqlite3.Row]:
+    """What a new database shows of these: id, origin, correlator, detector and body of each."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        db.row_factory = sqlite3.Row
+        db.executescript(SCHEMA.read_text())
+        db.executemany(
+            "INSERT INTO snapshots VALUES (?, 1, ?, ?, ?, x'00', 1, 0.0, ?)",
+            [
+                (number, correlator, detector, origin, json.dumps(body))
+                for number, origin, correlator, detector, body in snapshots
+            ],
+        )
+        return db.execute("SELECT * FROM shown_manifests").fetchall()
+
+
 @given(REPORTS, st.randoms())
 def test_what_is_shown_does_not_depend_on_the_order(keys: list[tuple[Origin, str, str]], dice: Any) -> None:
-    """Whatever the order of submission: the best origin, in it the first correlator, and all of its detector there."""
-    reports = [
-        Report(number, origin, correlator, detector, json.dumps(manifest(**{f"p{number}": "1"})))
-        for number, (origin, correlator, detector) in enumerate(keys)
-    ]
-    found = shown(reports)
+    """Whatever the order of submission: the best origin, in it the first correlator, and all of its detector there,
+    where the first of them counts for what several resolve.
+    """
     best = min(keys)
-    assert (found.origin, found.correlator, found.detector) == best
-    merged = {f"p{number}" for number, key in enumerate(keys) if (key[0], key[2]) == (best[0], best[2])}
-    assert set(packages(found.manifest)) == merged
-    dice.shuffle(reports)
-    again = shown(reports)
-    assert (again.snapshot_id, packages(again.manifest)) == (found.snapshot_id, packages(found.manifest))
+    equal = sorted(key for key in keys if (key[0], key[2]) == (best[0], best[2]))
+    wanted = {f"p{keys.index(key)}": "1" for key in equal} | {"same": str(keys.index(best))}
+    numbers = list(range(len(keys)))
+    dice.shuffle(numbers)
+    reports = []
+    for number, key in zip(numbers, keys, strict=True):
+        place = str(keys.index(key))
+        reports.append((number, *key, {"manifests": {"m": manifest(**{f"p{place}": "1", "same": place})}}))
+    (found,) = shown(reports)
+    assert (found["snapshot_id"], found["correlator"], found["detector"]) == (numbers[keys.index(best)], *best[1:])
+    assert packages(found["manifest"]) == wanted

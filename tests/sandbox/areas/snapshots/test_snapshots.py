@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,20 @@ async def test_the_same_again_changes_nothing(start: Start, clock: HandClock) ->
     again = await submit(platform)
     assert again.json()["id"] == 3
     assert again.json()["created_at"] != first.json()["created_at"]
+
+
+async def test_a_post_costs_the_same_however_many_are_kept(start: Start) -> None:
+    """Other correlators report the same file: the 40th snapshot takes no more work than the first."""
+    platform = await start()
+    resolved = {f"package-{number}": {"scope": "runtime"} for number in range(3_000)}
+    costs = []
+    for number in range(40):
+        body = {**BODY, "job": {"id": "1", "correlator": f"job {number}"}}
+        body["manifests"] = {"package.json": {"name": "package.json", "resolved": resolved}}
+        began = time.process_time()
+        await submit(platform, body)
+        costs.append(time.process_time() - began)
+    assert min(costs[-10:]) < 2 * min(costs[:10])
 
 
 async def test_reported_as_failed(start: Start) -> None:
