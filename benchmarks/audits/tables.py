@@ -18,7 +18,7 @@ from typing import Any
 from bulk.audit.tables import processes
 from bulk.audit.tables.asking import ask
 from bulk.audit.tables.child import Query, Task
-from bulk.audit.tables.statements import Lines
+from bulk.audit.tables.statements import ROOMY, Lines
 from bulk.audit.tables.writing import answering, export
 from bulk.finished import Finished
 from bulk.ledger.ledger import Ledger
@@ -171,7 +171,7 @@ def written(folder: Path, view: LedgerView, operation: str, items: int) -> dict[
 def asked(view: LedgerView, operation: str) -> dict[str, bool]:
     """Ask a run in SQL, in turns with the plain query, and say whether each bar holds."""
     path, bars = view.run_dir / "results.jsonl", {}
-    lines = Lines(str(path), view.longest_line()).view()
+    made = ROOMY, Lines(str(path), view.longest_line()).view()
     for what, ours, plain in QUESTIONS[operation]:
 
         def answer(sql: str = ours) -> list[Any]:
@@ -180,7 +180,7 @@ def asked(view: LedgerView, operation: str) -> dict[str, bool]:
 
         def plainly(sql: str = plain) -> list[Any]:
             query = Query(name="plain", sql=f"SELECT {sql}")
-            return list(ask(Task(statements=(lines,), allowed=(str(path),), queries=(query,))))[1:]
+            return list(ask(Task(statements=made, allowed=(str(path),), queries=(query,))))[1:]
 
         took: dict[Any, list[tuple[float, float]]] = {answer: [], plainly: []}
         for _ in range(ROUNDS):

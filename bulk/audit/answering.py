@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from bulk.audit.history import CHANGES, NAME, TABLES, VIOLATIONS, History
-from bulk.audit.tables import asking
+from bulk.audit.tables import asking, statements
 from bulk.audit.tables.child import Query
 from bulk.audit.tables.nights import tables_of_nights
 from bulk.audit.tables.writing import answering as answering_run
@@ -27,7 +27,9 @@ def answering(place: Path, sql: str) -> Iterator[Iterator[dict[str, Any]]]:
     if (place / NAME).is_file() and not (place / LEDGER).is_file():
         asking.require_duckdb()
         task = tables_of_nights(_files(History.open(place)))
-        yield asking.ask(msgspec.structs.replace(task, queries=(Query(name="query", sql=sql),)))
+        made = (statements.ROOMY, *task.statements)
+        queries = (Query(name="query", sql=sql),)
+        yield asking.ask(msgspec.structs.replace(task, statements=made, queries=queries))
         return
     with answering_run(LedgerView(place), sql) as lines:
         yield lines

@@ -14,6 +14,9 @@ from bulk.audit.tables.columns import Shape, Table, column_of, sql_type
 LINES = "lines"
 """The view of the lines of a run."""
 
+ROOMY = "SET memory_limit = '25%'"
+"""For questions of people, of which there is one at a time: what does not fit goes through the disk, a fifth slower."""
+
 LEAST_BUFFER_BYTES = 4 * 1024 * 1024
 ROW_GROUP = 30_720
 """Rows of one group of a Parquet file (count); each thread holds two groups in memory while it writes."""

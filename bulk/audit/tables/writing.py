@@ -139,7 +139,8 @@ def answering(view: LedgerView, sql: str) -> Iterator[Iterator[dict[str, Any]]]:
     with tables_of(view, view.run_dir.resolve().name, wanted=sql.casefold()) as tables:  # names have no case in SQL
         views = (f"CREATE VIEW {statements.name(name)} AS {query}" for name, query in tables.queries.items())
         query = Query(name="query", sql=sql)
-        yield asking.ask(Task(statements=(tables.view, *views), allowed=(str(tables.lines),), queries=(query,)))
+        made = (statements.ROOMY, tables.view, *views)
+        yield asking.ask(Task(statements=made, allowed=(str(tables.lines),), queries=(query,)))
 
 
 def _table(operation: str) -> Table:

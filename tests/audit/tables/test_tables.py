@@ -53,6 +53,13 @@ def test_a_run_is_asked_in_sql(home):
     assert asked(home, "SELECT ITEMS FROM RUNS") == [{"items": 5}]  # names have no case in SQL
 
 
+def test_a_question_may_take_a_quarter_of_the_memory(home):
+    """What does not fit into the memory of a question goes through the disk, so it gets more than a night has."""
+    with duckdb.connect(config={"memory_limit": "25%"}) as connection:
+        ((quarter,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
+    assert asked(home, "SELECT current_setting('memory_limit') AS most") == [{"most": quarter}]
+
+
 def test_no_table_holds_content_or_signed_addresses(home):
     """Content and `download_url` are in no table, in no form."""
     assert asked(home, "SELECT * FROM schema_drift WHERE field LIKE '%download_url' OR field LIKE '%.content'") == []
