@@ -237,12 +237,14 @@ class FileBefore(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         field: of the undoing item that names the file that they are put in.
         operation: the read that gives them as its payload, and the fields of its `item`.
+        owner_field: of that item, which names whose they are: an item of the run may have renamed that since.
         blob_sha: what git calls a file that holds them: others are not taken for them (40 hexadecimal digits).
     """
 
     field: str
     operation: str
     item: dict[str, Any]
+    owner_field: str
     blob_sha: str
 
 
@@ -253,12 +255,16 @@ class Undo(msgspec.Struct, frozen=True, kw_only=True):
         operation: name of the one that does so, and the fields of its `item`; its preconditions are among them.
         loses: what does not come back, as `its secret`; empty: nothing.
         file: bytes that belong to the item.
+        renamed: the name that something had before, and the one that it has until this is taken back.
+        comes_anew: what comes back bears another number: what the run did to it before can't be taken back, too.
     """
 
     operation: str
     item: dict[str, Any]
     loses: str = ""
     file: FileBefore | None = None
+    renamed: tuple[str, str] | None = None
+    comes_anew: bool = False
 
 
 class Irreversible(msgspec.Struct, frozen=True):

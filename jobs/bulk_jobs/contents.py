@@ -133,7 +133,8 @@ class PutContentsItem(Item, frozen=True, kw_only=True):
 class PutContents(overwrites.OneFile[PutContentsItem], TakesFiles[PutContentsItem], Returns[FileWritten]):
     """Make one file of a repository hold the given content.
 
-    Requests:  ensure: 1 where the file is already so (a read), 2 to write it. create, replace: 1.
+    Requests:  ensure: 1 where the file is already so (a read), 2 to write it. create: 1. replace: 2, because the
+               platform makes a file that is gone anew, whatever blob is named.
     Category:  core. Lane: the repository.
     Refused:   two items of a manifest that leave one file otherwise, unless `allow_overwrites` is true on the later
                item's job, or that job needs the other's.
@@ -194,9 +195,11 @@ class PutContents(overwrites.OneFile[PutContentsItem], TakesFiles[PutContentsIte
         before = item.sha.lower() if item.sha is not None else None
         if item.mode == "ensure" and left is not None and left != ours:
             before = left or None
-        elif item.mode == "ensure" or before == ours:
+        elif item.mode == "replace" and left is not None and left == before != ours:
+            pass  # this run has just left it so: a look may show what was before
+        elif item.mode != "create":
             found = yield from look(*_place(item), is_fresh=False, left=left, lag_s=lag_s)
-            outcome = _without_write(item, ours, found)
+            outcome = _without_write(item, ours, before, found)
             if outcome is not None:
                 return outcome
             before = found.sha
@@ -351,12 +354,12 @@ def _write(method: str, item: PutContentsItem | DeleteContentsItem, before: str 
     )
 
 
-def _without_write(item: PutContentsItem, ours: str, found: Standing) -> Outcome | None:
+def _without_write(item: PutContentsItem, ours: str, before: str | None, found: Standing) -> Outcome | None:
     """Return how the item ends where nothing has to be sent; None where something has."""
     if found.obstacle:
         return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file")
-    if item.mode == "replace" and found.sha != ours:
-        return conflict(f"{item.path} {found.now}, not {ours}")
+    if item.mode == "replace" and found.sha != before:
+        return conflict(f"{item.path} {found.now}, not {before}")
     return unchanged(file_result(item.path, found)) if found.sha == ours else None
 
 

@@ -243,7 +243,8 @@ class RenameOrganization(
         return Undecided(f"neither {item.org} nor {item.login} can be seen")
 
     def undo(self, item: RenameOrganizationItem, before: Any, result: Any) -> Undo | Irreversible:
-        return Undo(operation=self.name, item={"org": item.login, "login": item.org, "wait": True})
+        back = {"org": item.login, "login": item.org, "wait": True}
+        return Undo(operation=self.name, item=back, renamed=(item.org, item.login))
 
     def _follow(self, item: RenameOrganizationItem, result: dict[str, Any]) -> Steps:
         pause_s, waited_s = POLL_FIRST_S, 0.0

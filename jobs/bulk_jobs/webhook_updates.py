@@ -95,7 +95,7 @@ class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Undoable[UpdateWebhookItem]
         found = yield _look(hook_path(item), hook_settings.proof_of_hook(item), may_be_absent=False)
         if _is_readable(wanted) and _is_so(wanted, found.body):
             return unchanged(hook_settings.shown(found.body))
-        conflict = _conflict(item, item.expect, found.body)
+        conflict = _conflict(item, item.expect, wanted, found.body)
         if conflict is not None:
             return conflict
         reply = yield Request(
@@ -183,7 +183,7 @@ class UpdateWebhookConfig(
         found = yield _look(path, hook_settings.CONFIG_SHOWN, may_be_absent=False)
         if _is_readable(wanted) and _is_so(wanted, {"config": found.body}):
             return unchanged(hook_settings.shown_config(found.body))
-        conflict = _conflict(item, item.expect and {"config": item.expect}, {"config": found.body})
+        conflict = _conflict(item, item.expect and {"config": item.expect}, wanted, {"config": found.body})
         if conflict is not None:
             return conflict
         reply = yield Request(
@@ -224,11 +224,15 @@ def _without_secret(config: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     return kept, "its secret" if hook_settings.has_secret(config) else ""
 
 
-def _conflict(item: HookItem, expect: Mapping[str, Any] | None, hook: Mapping[str, Any]) -> Outcome | None:
+def _conflict(
+    item: HookItem, expect: Mapping[str, Any] | None, wanted: Mapping[str, Any], hook: Mapping[str, Any]
+) -> Outcome | None:
     """Return how an item ends that expects the webhook to be otherwise."""
     if expect is None:
         return None
-    return refusals.unexpected(f"webhook {item.hook_id}", hook_settings.differences(expect, hook))
+    asked = {*(f"config.{name}" for name in wanted.get("config") or {}), *wanted}
+    as_wanted = asked - {*hook_settings.differences(wanted, hook)}
+    return refusals.unexpected(f"webhook {item.hook_id}", hook_settings.differences(expect, hook), as_wanted)
 
 
 def _lanes(item: HookItem) -> tuple[str, ...]:

@@ -302,9 +302,8 @@ class DeleteWebhook(Undoable[DeleteWebhookItem], Returns[Numbered]):
         config = {name: value for name, value in before["config"].items() if name != "secret"}
         loses = "its number" + (" and its secret" if hook_settings.has_secret(before["config"]) else "")
         insists = {"allow_insecure_ssl": True, "allow_unknown_events": True}
-        return Undo(
-            operation="webhook.create", item={"org": item.org, **before, "config": config, **insists}, loses=loses
-        )
+        fields = {"org": item.org, **before, "config": config, **insists}
+        return Undo(operation="webhook.create", item=fields, loses=loses, comes_anew=True)
 
     def settle(self, item: DeleteWebhookItem, lost: Lost) -> Settling:
         listing = yield from _list(item)

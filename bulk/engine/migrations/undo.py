@@ -33,6 +33,7 @@ from bulk.status import Display
 from bulk.storage.disk_threads import beside
 
 HISTORY_GONE = "its bytes can't be read any more: the commit before is not in the branch's history"
+COMES_ANEW = "a later item removed it, and it comes back under another number, as it was then"
 
 
 class UndoSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +99,12 @@ class _Part:
 
 @dataclass(slots=True)
 class _Writing:
-    """What is written, and where."""
+    """What is written, and where.
+
+    Attributes:
+        names: those that items taken back later use, in lower case, and what bears them now.
+        anew: lanes of what comes back under another number.
+    """
 
     manifest: Manifest
     out: Path
@@ -106,6 +112,8 @@ class _Writing:
     wanted: dict[str, tuple[str, FileBefore]] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    anew: set[str] = field(default_factory=set)
 
     @property
     def folder(self) -> Path:
@@ -138,17 +146,31 @@ class _Writing:
         if isinstance(taken.way, Irreversible):
             self.lost.append(_told(taken, taken.way.why))
             return
+        if not self.anew.isdisjoint(taken.lanes):
+            self.lost.append(_told(taken, COMES_ANEW))
+            return
+        if taken.way.comes_anew:
+            self.anew.update(taken.lanes)
         part = self._part(taken.job, taken.way.operation)
         item, file = dict(taken.way.item), taken.way.file
         line = {"about": _told(taken, ""), "loses": taken.way.loses, "item": item}
+        if taken.way.renamed is not None:
+            former, name = taken.way.renamed
+            self.names[former.casefold()] = self.names.get(name.casefold(), name)
         if file is not None:
-            self.wanted.setdefault(file.blob_sha, (taken.job.credential, file))
+            self.wanted.setdefault(file.blob_sha, (taken.job.credential, self._readable(file)))
             item[file.field] = f"{self.folder.name}/{READS}/{SAVED}/{file.blob_sha}"
             line["blob"] = file.blob_sha
         if part.name not in outs:
             outs[part.name] = stack.enter_context((self.folder / f"{part.name}.part").open("wb"))
         outs[part.name].write(msgspec.json.encode(line) + b"\n")
         part.items += 1
+
+    def _readable(self, file: FileBefore) -> FileBefore:
+        """Return where bytes can be read now: what holds them may bear another name until it is taken back."""
+        owner = str(file.item[file.owner_field])
+        name = self.names.get(owner.casefold(), owner)
+        return msgspec.structs.replace(file, item={**file.item, file.owner_field: name})
 
     def _part(self, job: Job, operation: str) -> _Part:
         found = self.parts.get((job.number, operation))

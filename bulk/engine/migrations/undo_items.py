@@ -35,12 +35,14 @@ class Taken:
         job: which job it is of. index: its place in the job.
         label: the item in a few words.
         way: what takes it back, or why nothing does.
+        lanes: what it has changed, as its operation names it.
     """
 
     job: Job
     index: int
     label: str
     way: Undo | Irreversible
+    lanes: frozenset[str] = frozenset()
 
 
 def of_job(view: LedgerView, job: Job) -> Iterator[Taken]:
@@ -81,15 +83,16 @@ def _of_line(job: Job, index: int, row: dict[str, Any], before: Any) -> Taken | 
         return Taken(job, index, label(row["item"]), Irreversible(f"{HALF_DONE}: {row['error']['message']}"))
     if kind != OutcomeKind.SUCCEEDED and (kind != OutcomeKind.FAILED or before is UNSEEN):
         return None
-    return Taken(job, index, label(row["item"]), way_of(job.operation, row, before))
+    return Taken(job, index, label(row["item"]), *_way_of(job.operation, row, before))
 
 
-def way_of(operation: AnyOperation, row: Mapping[str, Any], before: Any) -> Undo | Irreversible:
-    """Return what takes back what a line of the results tells of."""
+def _way_of(operation: AnyOperation, row: Mapping[str, Any], before: Any) -> tuple[Undo | Irreversible, frozenset[str]]:
+    """Return what takes back what a line of the results tells of, and the lanes of its item."""
     if not isinstance(operation, Undoable):
-        return Irreversible(NO_WAY_BACK)
+        return Irreversible(NO_WAY_BACK), frozenset()
     try:
         item = msgspec.convert(row["item"], operation.Item)
-        return operation.undo(item, before, row["result"])
+        lanes = frozenset(f"{operation.resource} {lane.casefold()}" for lane in operation.lanes(item))
+        return operation.undo(item, before, row["result"]), lanes
     except (ValueError, TypeError, LookupError, AttributeError) as flaw:
-        return Irreversible(f"its line in the results can't be understood: {flaw}")
+        return Irreversible(f"its line in the results can't be understood: {flaw}"), frozenset()

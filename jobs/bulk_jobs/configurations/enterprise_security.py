@@ -13,8 +13,20 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from bulk.capabilities import Conflict, DecidesState, Irreversible, Returns, Undo, Undoable
-from bulk.model import Effect, Lost, NotApplied, Reply, Request, Undecided, succeeded, unchanged, unknown
+from bulk.capabilities import ComparesState, Conflict, DecidesState, Irreversible, Returns, Undo, Undoable
+from bulk.model import (
+    SUCCESSFUL,
+    Effect,
+    Lost,
+    NotApplied,
+    Outcome,
+    Reply,
+    Request,
+    Undecided,
+    succeeded,
+    unchanged,
+    unknown,
+)
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs import accesses
@@ -102,7 +114,7 @@ SETTINGS = tuple(
 
 
 class UpdateEnterpriseSecurity(
-    DecidesState[UpdateEnterpriseSecurityItem], Undoable[UpdateEnterpriseSecurityItem], Returns[SecuritySettings]
+    ComparesState[UpdateEnterpriseSecurityItem], Undoable[UpdateEnterpriseSecurityItem], Returns[SecuritySettings]
 ):
     """Change the code security settings that an enterprise gives new repositories.
 
@@ -144,7 +156,8 @@ class UpdateEnterpriseSecurity(
         return (item.enterprise,)
 
     def identities(self, item: UpdateEnterpriseSecurityItem) -> tuple[str, ...]:
-        return tuple(f"{item.enterprise.casefold()} {name}" for name in _given(item))
+        enterprise = item.enterprise.casefold()
+        return (enterprise, *(f"{enterprise} {name}" for name in _given(item)))
 
     def conflict(self, earlier: object, later: UpdateEnterpriseSecurityItem) -> Conflict | None:
         if not isinstance(earlier, UpdateEnterpriseSecurityItem):
@@ -155,14 +168,23 @@ class UpdateEnterpriseSecurity(
                 return Conflict(f"sets {name} to another value than {{other}}; leave one of them out", may_insist=True)
         return None
 
+    def left(self, item: UpdateEnterpriseSecurityItem, outcome: Outcome) -> str | None:
+        """Return the settings, which are shown late: until then an item behind this one would see what was before."""
+        return msgspec.json.encode(_given(item)).decode() if outcome.kind in SUCCESSFUL else None
+
     def steps(self, item: UpdateEnterpriseSecurityItem) -> Steps:
+        return self.steps_after(item, None, 0.0)
+
+    def steps_after(self, item: UpdateEnterpriseSecurityItem, left: str | None, lag_s: float) -> Steps:
         given = _given(item)
-        found = yield _look(item)
-        if _is_so(given, found.body) and UNREADABLE not in given:
+        looked = yield _look(item)
+        found = {**looked.body, **(msgspec.json.decode(left) if left else {})}
+        if _is_so(given, found) and UNREADABLE not in given:
             return unchanged(given)
         if item.expect is not None:
-            differing = [name for name in item.expect if not _is_so({name: item.expect[name]}, found.body)]
-            conflict = refusals.unexpected(f"enterprise {item.enterprise}", differing)
+            differing = [name for name in item.expect if not _is_so({name: item.expect[name]}, found)]
+            as_wanted = [name for name in given if name != UNREADABLE and _is_so({name: given[name]}, found)]
+            conflict = refusals.unexpected(f"enterprise {item.enterprise}", differing, as_wanted)
             if conflict is not None:
                 return conflict
         yield Request(
@@ -171,14 +193,14 @@ class UpdateEnterpriseSecurity(
             body=given,
             effect=Effect.SET,
             accept=frozenset((204,)),
-            before={name: found.body.get(name) for name in given if name != UNREADABLE},
+            before={name: found.get(name) for name in given if name != UNREADABLE},
         )
         if not item.wait:
             note = "started; the platform changes it in the background"
             return succeeded(given, note=f"{note}; {_UNREADABLE_NOTE}" if UNREADABLE in given else note)
         for pause_s in polling.pauses():
-            found = yield _look(item, is_fresh=True, pause_s=pause_s)
-            if _is_so(given, found.body):
+            looked = yield _look(item, is_fresh=True, pause_s=pause_s)
+            if _is_so(given, looked.body):
                 return succeeded(given, note=_UNREADABLE_NOTE if UNREADABLE in given else None)
         return unknown(f"the platform accepted the change and did not show it after {polling.MOST_S:.0f} seconds")
 

@@ -178,7 +178,8 @@ class UpdateOrganizationConfiguration(Undoable[UpdateConfigurationItem], Returns
         before = yield Request(method="GET", path=_path(item), is_fresh=True, proof=_proof(item))
         if item.expect is not None:
             differing = fields.differences(item.expect, before.body)
-            conflict = refusals.unexpected(f"configuration {item.configuration_id}", differing)
+            as_wanted = body.keys() - fields.differences(body, before.body)
+            conflict = refusals.unexpected(f"configuration {item.configuration_id}", differing, as_wanted)
             if conflict is not None:
                 return conflict
         reply = yield Request(

@@ -6,7 +6,7 @@ names nothing, and most of all a look at what is there. Source: open-points.md, 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -22,7 +22,8 @@ _TOO_LARGE = re.compile(
 Expect = Annotated[
     dict[str, Any],
     Meta(
-        description="fields as they must be shown right before the write, else it is a conflict and nothing is written"
+        description="fields as they must be shown right before the write, unless one is as the item wants it already; "
+        "else it is a conflict and nothing is written"
     ),
 ]
 """`bulk undo` fills it with what the run has left. Files have the same in their `sha`."""
@@ -98,9 +99,15 @@ def _details(reply: Reply) -> Iterator[str]:
                 yield " ".join(word for word in words if isinstance(word, str))
 
 
-def unexpected(what: str, differing: Sequence[str]) -> Outcome | None:
-    """Return how an item ends of which these fields are not as expected; None where there are none."""
-    if not differing:
+def unexpected(what: str, differing: Sequence[str], as_wanted: Container[str] = ()) -> Outcome | None:
+    """Return how an item ends of which these fields are not as expected; None where none of them is in the way.
+
+    Args:
+        as_wanted: fields that the item would change and that are so already: no change gets lost there. An item that
+            came right behind another may have seen what was before both, and is taken back to that, as the other is.
+    """
+    in_the_way = [field for field in differing if field not in as_wanted]
+    if not in_the_way:
         return None
-    fields = ", ".join(differing)
+    fields = ", ".join(in_the_way)
     return failed(ErrorCode.CONFLICT, f"{what} is not as expected ({fields}): somebody else changed it, so it stays")

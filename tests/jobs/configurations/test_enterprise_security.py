@@ -12,7 +12,7 @@ from bulk_jobs.configurations.enterprise_security import (
     UpdateEnterpriseSecurity,
 )
 from bulk_jobs.shared import polling
-from tests.jobs.driver import flaws, item_of, reply, run, settle
+from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
 
 GET, UPDATE, ENABLE = GetEnterpriseSecurity(), UpdateEnterpriseSecurity(), EnableSecurityProduct()
 URL = "/enterprises/acme/code_security_and_analysis"
@@ -76,6 +76,23 @@ def test_update_that_never_shows_is_unknown():
     looks = [reply(body=OFF)] * len(list(polling.pauses()))
     driven = run(UPDATE, {**ASKED, "wait": True}, reply(body=OFF), reply(204), *looks)
     assert driven.error.code is ErrorCode.UNKNOWN_OUTCOME
+
+
+def test_update_behind_another_one():
+    """What the item before has started is not shown yet: it counts as what was before, and as what is to be changed."""
+    item = item_of(UPDATE, **{**ACME, SCANNING: False})
+    left = UPDATE.left(item_of(UPDATE, **ASKED), run(UPDATE, ASKED, reply(body=OFF), reply(204)).outcome)
+    driven = drive(UPDATE.steps_after(item, left, 5.0), reply(body=OFF), reply(204))
+    assert (driven.shown(), driven.requests[1].before) == ([f"GET {URL}", f"PATCH {URL}"], {SCANNING: True})
+
+
+def test_what_is_expected_may_be_as_wanted_already():
+    """A setting that the item would only make what it is stops nothing; one that somebody else changed does."""
+    expect = {SCANNING: True, LINK: "https://ours"}
+    back = {**ACME, SCANNING: False, LINK: None, "expect": expect}
+    assert run(UPDATE, back, reply(body={**ON, LINK: None}), reply(204)).outcome.kind is OutcomeKind.SUCCEEDED
+    assert run(UPDATE, back, reply(body={**ON, LINK: "https://theirs"})).error.code is ErrorCode.CONFLICT
+    assert run(UPDATE, {**ACME, SCANNING: False, "expect": expect}, reply(body=ON)).error.code is ErrorCode.CONFLICT
 
 
 def test_update_settled():

@@ -10,6 +10,7 @@ from bulk.capabilities import FileBefore, Irreversible, Undo
 from bulk.model import UNSEEN
 
 _NO_COMMIT = "its answer was lost, so that the commit before it is not known: the file was the blob {before}"
+_PERHAPS_THERE = "its answer was lost, and a file with the same bytes may have been there before: nobody had looked"
 _NOT_LOOKED = "what was there before is not known"
 
 
@@ -19,7 +20,8 @@ def of_write(item: Any, before: Any, result: Any) -> Undo | Irreversible:
         return Irreversible(_NOT_LOOKED)
     fields = {**_place(item), "sha": result["sha"]}
     if before is None:
-        return Undo(operation="contents.delete", item=fields)
+        is_looked_at = item.mode != "create" or isinstance(result.get("commit"), dict)
+        return Undo(operation="contents.delete", item=fields) if is_looked_at else Irreversible(_PERHAPS_THERE)
     return _with_bytes(item, {**fields, "mode": "replace"}, before, result)
 
 
@@ -36,7 +38,7 @@ def _with_bytes(item: Any, fields: dict[str, Any], before: str, result: dict[str
     if not isinstance(parent, str):
         return Irreversible(_NO_COMMIT.format(before=before))
     at = {"owner": item.owner, "repo": item.repo, "path": item.path, "ref": parent, "media_type": "raw"}
-    file = FileBefore(field="content_file", operation="contents.get", item=at, blob_sha=before)
+    file = FileBefore(field="content_file", operation="contents.get", item=at, owner_field="owner", blob_sha=before)
     return Undo(operation="contents.put", item=fields, file=file)
 
 

@@ -1,0 +1,69 @@
+"""Random migrations, run, killed and taken back, seed after seed: what is left is what was listed, and what others did.
+
+A seed that fails says how it is replayed (`undoing.py`).
+"""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.simulation.migrations.standing import LABS, Key
+from tests.simulation.migrations.undoing import Undoing, pass_seed
+from tests.simulation.migrations.work import Migration
+from tests.simulation.schedules import put
+
+SEEDS, SOAK_SEEDS, TOGETHER = 200, 20_000, 20
+"""A seed takes about a tenth of a second: a platform, a run, the undo, its run and a retry of that."""
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, TOGETHER))
+def test_what_a_run_did_is_taken_back(folder: Path, first: int, figure: Callable[[str], None]) -> None:
+    """Several jobs and operations, random states before, killed or stopped at random, lost answers: things are as
+    before but for what was listed, and what somebody else has changed since is refused and stays."""
+    passed = [pass_seed(seed, folder / str(seed)) for seed in range(first, first + TOGETHER)]
+    items, written = sum(one.items for one in passed), sum(one.written for one in passed)
+    kills, refused = sum(one.kills for one in passed), sum(one.refused for one in passed)
+    assert (written > 0, refused > 0) == (True, True)
+    figure(f"{TOGETHER} seeds, {items} items, {written} taken back, {refused} refused, {kills} kills: 0 broken")
+
+
+def _passed(folder: Path, jobs: dict[str, Any], *things: Key) -> Undoing:
+    """Run these jobs of one item each, which change these things, take them back, and compare."""
+    migration = Migration(random.Random(0), jobs, {(job, 0): (thing,) for job, thing in zip(jobs, things, strict=True)})
+    undoing = Undoing(1, folder, migration)
+    undoing.play()
+    return undoing
+
+
+def test_files_of_an_organization_that_is_renamed_come_back(folder: Path) -> None:
+    """While the manifest is written the organization still bears its new name: the bytes are read under that."""
+    item = put("tools", "README.md", "new", LABS)
+    rename = {"operation": "organization.rename", "needs": ["files"], "items": [{"org": LABS, "login": "acme-new"}]}
+    jobs = {"files": {"operation": "contents.put", "items": [item]}, "rename": rename}
+    found = _passed(folder, jobs, ("file", "tools", "README.md"), ("login", "103"))
+    assert (found.passed.written, found.passed.listed, found.passed.left) == (2, 0, 0)
+
+
+def test_a_webhook_that_was_changed_and_deleted(folder: Path) -> None:
+    """It comes back under another number, as it was when it was deleted: that the change stays is listed."""
+    hook = {"org": "acme-ops", "hook_id": 4001}
+    jobs = {
+        "change": {"operation": "webhook.update", "items": [{**hook, "events": ["fork"], "drop_secret": True}]},
+        "delete": {"operation": "webhook.delete", "needs": ["change"], "items": [hook]},
+    }
+    thing = ("hook", "102", "http://127.0.0.1:9/hook")
+    found = _passed(folder, jobs, thing, thing)
+    assert (found.passed.written, found.passed.listed) == (1, 1)
+    assert "under another number" in (folder / "undo.txt").read_text()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("first", range(1_000, 1_000 + SOAK_SEEDS, 200))
+def test_what_a_run_did_is_taken_back_for_long(folder: Path, first: int) -> None:
+    """The same for 20,000 seeds."""
+    for seed in range(first, first + 200):
+        pass_seed(seed, folder / str(seed))
