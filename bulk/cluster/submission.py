@@ -20,8 +20,8 @@ from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.packing import packed, refuse_what_stays_here
 from bulk.cluster.stored_limits import as_submitted
 from bulk.engine.agreement.approval import Approve
+from bulk.engine.agreement.gates import closed_gate
 from bulk.engine.execution import Prepared, prepare, report
-from bulk.engine.migrations.gates import closed_gate
 from bulk.engine.origin import Origin
 from bulk.errors import RunStopped
 from bulk.ledger.view import LedgerView

@@ -18,6 +18,7 @@ from bulk.check.check_data import CheckData
 from bulk.check.plan import Plan
 from bulk.cli.catalog.documentation import OperationDocumentation, Summary
 from bulk.cli.error_data import ErrorsData
+from bulk.cluster.stored_status import StoredStatus
 from bulk.control.protocol import InForce
 from bulk.engine.credentials.credential_check import CredentialRow
 from bulk.engine.credentials.probes import ProbedCredentials
@@ -30,7 +31,6 @@ from bulk.report.record import Report
 from bulk.report.render.json_data import MOMENT, is_moment
 from bulk.report.render.status_data import BucketLeft, StatusData
 from bulk.report.run_list import ListedRun
-from bulk.report.stored_status import StoredStatus
 from bulk.serve.events import ActionEvent, AgainEvent, EndEvent, ItemEvent
 from bulk.status import RunStatus
 

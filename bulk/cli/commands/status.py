@@ -36,7 +36,7 @@ def status(run_dir: Path, *, store: str | None, as_json: bool) -> int:
 
 def _in_store(run: str, address: str, *, as_json: bool) -> int:
     with stored.opened(address, "status") as store:
-        from bulk.report import stored_status
+        from bulk.cluster import stored_status
 
         found = stored_status.status_of(store, run)
     if as_json:

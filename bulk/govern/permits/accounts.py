@@ -386,15 +386,13 @@ class Account:
         """Let the watcher look again."""
         self.wake_event.set()
 
-
-def refused(account: Account) -> CredentialRefused:
-    """Return the error for a credential that the platform does not take."""
-    if account.is_minted:
-        problem = account.source.renewal_problem or f"the platform does not take tokens of {account.name!r} (401)"
-        return CredentialRefused(account.name, problem, is_gone=account.source.is_gone)
-    why = f" ({account.source.renewal_problem})" if account.source.renewal_problem else ""
-    return CredentialRefused(
-        account.name,
-        f"the platform refused the credential {account.name!r} (401): everything that uses it has stopped. "
-        f"Put a valid token where it is read from{why}, then resume the run.",
-    )
+    def refusal(self) -> CredentialRefused:
+        """Return the error for a credential that the platform does not take."""
+        if self.is_minted:
+            problem = self.source.renewal_problem or f"the platform does not take tokens of {self.name!r} (401)"
+            return CredentialRefused(self.name, problem, is_gone=self.source.is_gone)
+        return CredentialRefused(
+            self.name,
+            f"the platform refused the credential {self.name!r} (401): everything that uses it has stopped. "
+            "Put a valid token where it is read from, then resume the run.",
+        )

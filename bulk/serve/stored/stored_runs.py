@@ -15,7 +15,7 @@ from bulk.clock import Clock
 from bulk.cluster.stored_limits import set_limits, settable
 from bulk.cluster.stored_waves import open_waves
 from bulk.cluster.submission import next_command
-from bulk.engine.migrations.gates import closed_gate
+from bulk.engine.agreement.gates import closed_gate
 from bulk.errors import BulkError, UsageError
 from bulk.report.run_list import ListedRun
 from bulk.serve.fleet import STORED, FleetRun, Look, Opened

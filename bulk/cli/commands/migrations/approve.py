@@ -42,7 +42,7 @@ def approve(plan: Path, *, wave: int | None, store: str | None) -> int:
 def _open(run_dir: Path, wave: int) -> int:
     if with_workers.is_under_way(run_dir):
         return with_workers.approve(run_dir, wave)
-    from bulk.engine.migrations import gates
+    from bulk.engine.agreement import gates
     from bulk.ledger.view import LedgerView
     from bulk.report.run_state import resuming
 

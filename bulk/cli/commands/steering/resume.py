@@ -37,7 +37,7 @@ def resume(
         return stored_steering.steer(str(run_dir), store, "resume", frozenset(accepted))
     from bulk.cli.commands.steering import asking
     from bulk.engine import commands
-    from bulk.engine.migrations import gates
+    from bulk.engine.agreement import gates
 
     standing = asking.standing_of(run_dir)
     if standing is not None and standing.state == "complete":

@@ -47,7 +47,7 @@ def _in_folder(folder: Path | None) -> "list[ListedRun]":
 
 def _in_store(address: str) -> "list[ListedRun]":
     with stored.opened(address, "runs") as store:
-        from bulk.report.stored_status import listed
+        from bulk.cluster.stored_status import listed
         from bulk.store.runs import list_all
 
         return [listed(run) for run in reversed(list_all(store))]

@@ -23,7 +23,6 @@ from typing import Final
 
 import orjson
 
-from bulk.sandbox import rights
 from bulk.sandbox.areas.snapshots import snapshot_rules
 from bulk.sandbox.clock import iso
 from bulk.sandbox.http.access import Access
