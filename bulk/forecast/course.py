@@ -125,10 +125,11 @@ class _Course:
             budget.spend(sum(job.rate * job.work.cost for job in running.get(key, ())), self._now)
         used = sum(job.rate * job.work.item_s for jobs in running.values() for job in jobs)
         self._is_full = used >= self._in_flight() * FULL_SHARE
-        for jobs, share in zip(running.values(), shares, strict=True):
+        for (key, jobs), share in zip(running.items(), shares, strict=True):
+            is_in_bursts = self._budgets[key].is_in_bursts
             room = share - sum(job.rate * job.work.item_s for job in jobs)
             for job in jobs:
-                job.flows(self._now, room + job.rate * job.work.item_s)
+                job.flows(self._now, room + job.rate * job.work.item_s, is_in_bursts=is_in_bursts)
 
     def _set_rates(self) -> tuple[dict[Key, list[JobFlow]], list[float]]:
         """Set rates by what may be in flight, by lanes, and by the pace of budgets. Returns the jobs that flow, and the

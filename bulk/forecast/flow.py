@@ -49,7 +49,7 @@ class JobFlow:
         self.rate = 0.0
         self.ends_at = math.inf
         self._flows_since = -work.item_s if work.is_running else math.inf
-        self._used = 1.0
+        self._used = self._lane_share = 1.0
 
     @property
     def requests(self) -> float:
@@ -108,14 +108,21 @@ class JobFlow:
         if self._has_caught_up:
             self.rate = min(self.rate, self._opens_per_s)
 
-    def flows(self, now: float, in_flight: float) -> None:
-        """Hold `rate` until the next event. `in_flight`: items that its share would allow (count)."""
+    def flows(self, now: float, in_flight: float, *, is_in_bursts: bool = False) -> None:
+        """Hold `rate` until the next event.
+
+        Args:
+            in_flight: items that its share would allow (count).
+            is_in_bursts: the rate is the mean of windows that are spent at full speed, and waited for then, by its
+                longest lane too.
+        """
         if self.rate <= 0.0:
             self.stop()
             return
         self._flows_since = min(self._flows_since, now)
         possible = min(self.most_per_s, in_flight / self.work.item_s)
         self._used = min(1.0, self.rate / possible) if possible > 0.0 else 1.0
+        self._lane_share = self._used if is_in_bursts else 1.0
 
     def stop(self) -> None:
         """Let nothing of it leave until the next event."""
@@ -126,7 +133,7 @@ class JobFlow:
         if not self.lane_left:
             return 0.0
         is_like_others = self._ahead <= NONE_LEFT
-        return self.rate / self.work.lanes if is_like_others else min(1.0 / self.lane_s, self.rate)
+        return self.rate / self.work.lanes if is_like_others else min(self._lane_share / self.lane_s, self.rate)
 
     @property
     def _ahead(self) -> float:
@@ -190,6 +197,11 @@ class BudgetFlow:
     def _whole_second(self, now: float) -> float:
         """Return the beginning of a window whose first request leaves `now`."""
         return math.floor(self._began + now + 0.001) - self._began
+
+    @property
+    def is_in_bursts(self) -> bool:
+        """Whether several windows are one step, each of which is spent at full speed."""
+        return self._together_since < math.inf and not self._budget.is_even
 
     def is_closed(self, now: float) -> bool:
         """Return whether nothing may leave."""

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bulk.forecast import Budget, Capacity, Work, forecast, with_losses
@@ -153,6 +153,7 @@ def made(drawn):
 
 @settings(deadline=None)
 @given(JOBS.map(lambda drawn: drawn[:1]), BUDGETS, st.integers(1, 50))
+@example([(1718, CORE, 1.78125, 0.5, (10, 201))], {CORE: Budget(171.0, 0.0, 6.0, NOW + 1.0, NOW, is_even=False)}, 10)
 def test_more_work_never_ends_sooner(drawn, budgets, more):
     """More items of the only job never make its end come before the one that it had. (Of several jobs that share a
     budget this is no promise: another order of what waits may end sooner, in a run as in its forecast.)"""
