@@ -57,6 +57,8 @@ log = logging.getLogger("bulk.engine.run")
 STATUS_S = 0.25
 STORE_STATUS_S = 1.0
 """How often the display is told, and how often the ledger (seconds)."""
+CLOCKS_APART_S = 7 * 86_400.0
+"""Where the platform's clock and this machine's are so far apart (seconds), one of them is wrong beyond use."""
 DRAIN_EXTRA_S = 5.0
 """After a stop, requests in flight may take their own time-out and this much longer (seconds)."""
 
@@ -312,11 +314,11 @@ class Run:
             self.stop,
         )
 
-    def _began_at(self) -> float:
+    def _began_at(self) -> float | None:
         """Return when the run was first begun, by the platform's clock (UTC epoch seconds): the same in all its
-        processes."""
+        processes; None where its clock and ours are so far apart that one of them must be wrong."""
         offset = self.governor.time.middle(self._clock.monotonic()) - self._clock.now()
-        return self._ledger.planned_from(self._ledger.began_at + offset)
+        return self._ledger.planned_from(self._ledger.began_at + offset if abs(offset) < CLOCKS_APART_S else None)
 
     async def _work(self, workers: Workers, unsent_items: UnsentItems) -> None:
         async with anyio.create_task_group() as services:

@@ -4,7 +4,6 @@
 created and written, and writes that may still arrive.
 """
 
-import functools
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -38,7 +37,8 @@ class ItemRunner:
         base_dir: folder of the manifest; secrets are read from there.
         contents: reads the files that items name.
         environ: where `env:` secrets are.
-        began_at: when the run was first begun (UTC epoch seconds, platform time); asked when the first item is sent.
+        began_at: when the run was first begun (UTC epoch seconds, platform time), None while nobody can know; asked
+            when an item is sent.
         sent_writes: what was sent before, for operations that need not repeat it; None: that is not known.
         resume_state: what earlier processes of the run have left under way.
 
@@ -53,12 +53,12 @@ class ItemRunner:
         contents: FileContents,
         resume_state: ResumeState,
         environ: Mapping[str, str],
-        began_at: Callable[[], float],
+        began_at: Callable[[], float | None],
         sent_writes: SentWrites | None = None,
     ) -> None:
         self.shared, self._sent_writes = shared, sent_writes
         self._contents = contents
-        self._base_dir, self._environ, self._began_at = base_dir, environ, functools.cache(began_at)
+        self._base_dir, self._environ, self._began_at = base_dir, environ, began_at
         self._lost_writes: dict[tuple[int, int], LostWrite] = {}
         self.doubt(resume_state.open_intents)
 
@@ -144,8 +144,8 @@ class ItemRunner:
     def _completed(self, operation: AnyOperation, item: Item) -> Item:
         if isinstance(operation, HoldsSecrets):
             item = load_secrets(self._base_dir, operation, item, self._environ, remember)
-        if isinstance(operation, PlannedOnce):
-            item = operation.planned(item, self._began_at())
+        if isinstance(operation, PlannedOnce) and (began_at := self._began_at()) is not None:
+            item = operation.planned(item, began_at)
         return item
 
     def is_in_doubt(self, entry: Entry) -> bool:

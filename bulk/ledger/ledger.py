@@ -198,7 +198,7 @@ class Ledger:
         """Return what stands in it; any number of others may read it at the same time."""
         return LedgerView(self.run_dir)
 
-    def planned_from(self, guess: float) -> float:
+    def planned_from(self, guess: float | None) -> float | None:
         """Return the first guess, in whatever process it was made."""
         return self.sealing.planned_from(guess)
 

@@ -91,7 +91,7 @@ class RunLedger(Protocol):
     def view(self) -> RunView:
         """Return what stands in it."""
 
-    def planned_from(self, guess: float) -> float:
+    def planned_from(self, guess: float | None) -> float | None:
         """Return when the run began by the platform's clock (UTC epoch seconds): what an earlier process took for that,
         or else `guess`, which is stored with the next commit: before any write that it is a part of leaves."""
 

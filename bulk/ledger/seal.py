@@ -169,7 +169,7 @@ class Sealing:
         self.seal = msgspec.structs.replace(found, commits=self.commits)
         self._write()
 
-    def planned_from(self, guess: float) -> float:
+    def planned_from(self, guess: float | None) -> float | None:
         """See `RunLedger.planned_from`."""
         moment = guess if self._planned_from is None else self._planned_from
         self._planned_from = moment

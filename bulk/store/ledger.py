@@ -136,14 +136,14 @@ class StoreLedger:
         with self._lock, self._store.using() as connection:
             connection.execute(_SQL["note_made"], values)
 
-    def planned_from(self, guess: float) -> float:
+    def planned_from(self, guess: float | None) -> float | None:
         """Return the first guess, of whatever worker it was; it is stored at once."""
-        if self._planned_from is None:
+        if self._planned_from is None and guess is not None:
             with self._lock, self._store.using() as connection:
                 found = connection.execute(_SQL["plan"], (guess, self.run)).fetchone()
             assert found is not None
             self._planned_from = found[0]
-        return float(self._planned_from)
+        return None if self._planned_from is None else float(self._planned_from)
 
     def done_bits(self, job: int, items: int) -> bytearray:
         """Return one bit for each item: 0 only for items of held shards that have no outcome, as all else is somebody

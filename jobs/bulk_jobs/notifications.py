@@ -40,7 +40,10 @@ PER_PAGE = 50
 _LIST = "/notifications"
 _THREADS = proofs.listing({"id": proofs.NUMBER})
 _ACCEPTED = proofs.entry({"message": str})
-_NOT_FIXED = "last_read_at was not fixed, so that what came later would be marked too"
+_NOT_FIXED = (
+    "the clocks of the platform and of this machine are days apart, so that nobody knows up to when to mark: "
+    "give last_read_at, or put the clock right"
+)
 _NOT_SO = "the platform answered that there is nothing to mark (status 304), and it is unread"
 
 Moment = Annotated[

@@ -103,7 +103,7 @@ class _NoLedger:
         """Return nothing."""
         return []
 
-    def planned_from(self, guess: float) -> float:
+    def planned_from(self, guess: float | None) -> float | None:
         """Return the guess."""
         return guess
 

@@ -161,6 +161,31 @@ def test_the_moment_is_that_of_the_first_start(folder: Path, skew_s: float) -> N
     simulate(main)
 
 
+@pytest.mark.parametrize("years", [-50, 74])
+@pytest.mark.parametrize(
+    ("operation", "item"), [("notification.mark-read", {}), ("thread.mark-read", {"thread_id": 1})]
+)
+def test_clocks_that_are_years_apart_mark_nothing(
+    folder: Path, operation: str, item: dict[str, int], years: int
+) -> None:
+    """One of the two clocks is wrong, and nobody knows which: the item fails and says so, nothing is sent; once the
+    clocks agree, a retry marks."""
+
+    async def main() -> None:
+        async with world(folder) as made:
+            made.platform_clock.skew_s = years * 365 * 86_400.0
+            manifest = made.write("moment", {"all": {"operation": operation, "items": [item]}})
+            assert (await made.run(manifest)).exit_code == 1
+            (line,) = made.lines(manifest)
+            assert line["error"]["code"] == "invalid_item"
+            assert "clocks" in line["error"]["message"]
+            assert not any(exchange.is_write for exchange in made.network.exchanges)
+            made.platform_clock.skew_s = 0.0
+            assert (await made.retry(manifest)).exit_code == 0
+
+    simulate(main)
+
+
 def test_news_after_the_start_stay_unread(folder: Path) -> None:
     """A lost answer and a long way back: what came meanwhile is not marked by the repeat."""
 
