@@ -6,7 +6,8 @@
 A write is in doubt when no answer came, when the answer proves nothing (a gateway's, one without what was asked for),
 or when whoever answered may have given up on what was carried out. Starting over is always from the first step: the
 operation looks again and decides again. What a repeat finds is read in the light of the doubt: "already so" means that
-the earlier write was applied, and a failure is settled before it is believed.
+the earlier write was applied, and a failure is settled before it is believed. Of a write that was refused and never in
+doubt, the effect is looked for once (`refused_writes.py`).
 Source: operations.md; failures.md rows 4-7, 22, 24, 42, 78.
 """
 
@@ -123,6 +124,7 @@ class ItemRun:
         "_item",
         "_lost_write",
         "_operation",
+        "_refused_write",
         "_shared",
         "_tally",
         "_writes",
@@ -143,6 +145,7 @@ class ItemRun:
         self._asked = ""
         self._writes: WriteLoop | None = None
         self._doubted: tuple[VerdictKind, LostWrite] | None = None
+        self._refused_write: LostWrite | None = None
         self.effect: Effect | None = None if lost_write is None else lost_write.effect
 
     @property
@@ -202,15 +205,31 @@ class ItemRun:
 
     async def _in_the_light_of_doubt(self, outcome: Outcome) -> Outcome:
         if self._lost_write is None:
-            return outcome
+            return await self._unless_it_was_done(outcome)
         if outcome.kind is OutcomeKind.UNCHANGED:
             self._tally.before = self._lost_write.lost.before
             return succeeded(outcome.result, note=APPLIED_BEFORE, payload=outcome.payload)
         if (
             outcome.kind is _FAILED
         ):  # of a repeat, or of a look before it: what was sent before may be there all the same
-            return await self._settle(outcome) or outcome
+            settled = await self._settle(outcome) or outcome
+            return await self._unless_it_was_done(settled)  # which may have been done by this send, not by the first
         return outcome
+
+    async def _unless_it_was_done(self, outcome: Outcome) -> Outcome:
+        """Return how an item ends whose write was refused: by the refusal, unless its effect is there."""
+        shared, refused, tally = self._shared, self._refused_write, self._tally
+        if refused is None or outcome.kind is not _FAILED:
+            return outcome
+        if shared.clock.monotonic() < shared.recent_writes.until(self._operation, self._item):
+            return outcome  # a read may show what was there before an earlier write of this run
+        told = tally.sends, tally.http_status, tally.request_id
+        found = await shared.settler.done_all_the_same(self._operation, self._item, refused, self._context, self._owner)
+        if found is None:
+            tally.sends, tally.http_status, tally.request_id = told
+            return outcome
+        tally.before = refused.lost.before
+        return found
 
     async def _settle(self, refusal: Outcome | None = None) -> Outcome | None:
         assert self._lost_write is not None, "settling needs a doubt"
@@ -251,6 +270,8 @@ class ItemRun:
             steps = operation.steps(self._item)
         else:
             steps = shared.recent_writes.steps(operation, self._item, shared.clock.monotonic())
+        self._tally.has_read = False
+        self._refused_write = None
         written: Request | None = None
         done: tuple[Request, int] | None = None  # a write that was accepted, and no refusal that is looked into
         try:
@@ -275,6 +296,8 @@ class ItemRun:
                         if done is None:  # of several writes the first saw what none of them had touched
                             self._tally.before = self._before(request)
                         done = request, reply.status
+                    else:
+                        self._note_refusal(request, reply.status)
                 request = advance(steps, reply, Outcome)
                 if self._tally.kept_as is not None and self._tally.result_of and isinstance(request, Outcome):
                     return shared.sender.note_result(request, reply, self._context)
@@ -350,8 +373,16 @@ class ItemRun:
     def _refused(self, request: Request, tried: Tried) -> Outcome | _Again:
         """Return a refusal; a conflict with somebody else's write is worth another look where the steps look first."""
         outcome = outcome_of(tried)
+        if tried.reply is not None:
+            self._note_refusal(request, tried.reply.status)
         is_conflict = tried.reply is not None and tried.reply.status == 409
         return _Again(outcome) if is_conflict and request.effect is Effect.COMPARE_AND_SWAP else outcome
+
+    def _note_refusal(self, request: Request, status: int) -> None:
+        """Note that a write was refused. Where nobody knew what was there before it, it may have been so as it is
+        asked for."""
+        if self._tally.has_read or request.before not in (UNSEEN, None):
+            self._refused_write = self._lost(request, status)
 
     def _before(self, request: Request) -> Any:
         """Return what was there before a write that was accepted: what the platform compared, or else what was seen

@@ -44,6 +44,7 @@ class Row:
         is_told: whether a message is all that the body of its 202 shows.
         has_any_body: whatever bytes an answer has are right (raw files).
         names_itself: something in an answer says which item it belongs to.
+        is_blind: nothing that can be read shows whether it was done, or nobody looks whether it was so before.
         is_list: an empty array is a right answer to what it reads.
         prepare: what the platform has besides the seeds, at a moment.
     """
@@ -59,6 +60,7 @@ class Row:
     is_told: bool = False
     has_any_body: bool = False
     names_itself: bool = True
+    is_blind: bool = False
     is_list: bool = False
     prepare: Callable[[State, float], None] = lambda state, at: None
     with_: dict[str, Any] = field(default_factory=dict)

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from tests.hostile.http import twists
+from tests.hostile.http import refusing, sequences, twists
 from tests.hostile.http.limits import Answers, Headers
 from tests.hostile.http.turn import BASE_URL
 from tests.hostile.store.normal import HABITS
@@ -264,6 +264,8 @@ WAYS: tuple[Way, ...] = (
     *_ids(),
     *_limits(),
     *_twisted(),
+    *refusing.ways(),
+    *sequences.ways(),
 )
 FEW = (
     "plain",
@@ -297,6 +299,10 @@ FEW = (
     "absent: 404 page to a read",
     "links: always one more",
     "waits: 429 for 40 s, Retry-After 0",
+    "lied: 404, after",
+    "lied: 409, after",
+    "lied: 422 exists already, after",
+    "lied: 403 without a reason, always, after",
 )
 """One or two of each family."""
 

@@ -7,7 +7,7 @@ takes: what is done, when, and what comes back.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from tests.hostile.foreign import foreign_answer
 from tests.hostile.http.limits import Answers, Headers
@@ -20,8 +20,12 @@ from tests.hostile.store.normal import Normal
 End = Literal["", "close", "reset", "mute", "half"]
 """How a connection ends: not at all; closed or reset without an answer; never answered; closed within the answer."""
 
-Kind = Literal["plain", "stale", "foreign", "body", "late", "lost", "status", "truncated", "meddled", "twisted"]
+Kind = Literal[
+    "plain", "stale", "foreign", "body", "late", "lost", "status", "truncated", "meddled", "twisted", "scripted"
+]
 SHORTLY_S = 0.001
+NONE = Answer(0)
+"""Stands for an answer that never came."""
 EMPTY_BODIES = {
     "{}": b"{}",
     "[]": b"[]",
@@ -50,6 +54,8 @@ class Way:
         limits: what headers, and what `/rate_limit`, say of a budget of three requests in ten seconds.
         twist: what becomes of the right answer on its way. lasts_s: only so long after the first request (seconds).
         is_harmless: every item has to succeed all the same.
+        is_denied: a request that was done is answered with a definite refusal.
+        script: decides of each request that it befalls, and how many it has befallen with this one.
     """
 
     name: str
@@ -70,6 +76,8 @@ class Way:
     twist: Twist | None = None
     lasts_s: float = math.inf
     is_harmless: bool = False
+    is_denied: bool = False
+    script: "Script | None" = None
 
     def befalls(self, ask: Ask) -> bool:
         """Whether a request is of those."""
@@ -103,6 +111,7 @@ class Guest:
         heard: every request and when it came (seconds since 1970); `/rate_limit` too.
         asks_limits: whether `/rate_limit` itself is what the run reads.
         alias: the names that it has outside.
+        answered: what went out before, in order. notes: what a script has to remember.
     """
 
     platform: Platform
@@ -111,7 +120,9 @@ class Guest:
     heard: list[tuple[float, Ask]] = field(default_factory=list)
     asks_limits: bool = False
     alias: Alias = field(default_factory=lambda: Alias(0))
-    _befallen: int = 0
+    answered: list[Answer] = field(default_factory=list)
+    notes: dict[str, Any] = field(default_factory=dict)
+    befallen: int = 0
 
     def __post_init__(self) -> None:
         self.platform.normal, self.platform.lag_s = Normal(self.way.habits), self.way.lag_s
@@ -121,6 +132,7 @@ class Guest:
         ask = self.alias.arriving(ask)
         self.heard.append((now, ask))
         course = self._course(ask, now)
+        self.answered.append(course.answer or NONE)
         if course.answer is not None:
             course.answer = self.alias.leaving(course.answer)
             if course.twist is not None:
@@ -135,8 +147,8 @@ class Guest:
         way = self.way
         if not way.befalls(ask) or (ask.path == "/rate_limit" and not self.asks_limits):
             return Course(self.platform.answer(ask, now))
-        self._befallen += 1
-        is_over = way.times is not None and self._befallen > way.times
+        self.befallen += 1
+        is_over = way.times is not None and self.befallen > way.times
         if is_over or now > self.heard[0][0] + way.lasts_s:
             return Course(self.platform.answer(ask, now))
         return COURSES[way.kind](self, ask, now)
@@ -223,6 +235,12 @@ def _twisted(guest: Guest, ask: Ask, now: float) -> Course:
     return Course(guest.right(ask, now), guest.way.end, twist=guest.way.twist)
 
 
+def _scripted(guest: Guest, ask: Ask, now: float) -> Course:
+    assert guest.way.script is not None, "it is scripted"
+    return guest.way.script(guest, ask, now, guest.befallen)
+
+
+Script = Callable[[Guest, Ask, float, int], Course]
 COURSES: dict[Kind, Callable[[Guest, Ask, float], Course]] = {
     "stale": _stale,
     "foreign": _foreign,
@@ -233,4 +251,5 @@ COURSES: dict[Kind, Callable[[Guest, Ask, float], Course]] = {
     "truncated": _truncated,
     "meddled": _meddled,
     "twisted": _twisted,
+    "scripted": _scripted,
 }

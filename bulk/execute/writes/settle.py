@@ -1,9 +1,9 @@
 """What happened to a write whose answer was lost: the truth is read back, and only then is anything repeated.
 
-A trace found is the outcome. No trace found is believed at once where a second application can't happen
-(compare-and-swap, unique keys, set semantics), otherwise only after the settle time and two readings. After a repeat
-was refused, no trace means the refusal stands, but only once the settle time is over: reads may be stale. Source:
-operations.md.
+A trace that two readings found is the outcome. No trace found is believed at once where a second application can't
+happen (compare-and-swap, unique keys, set semantics), otherwise only after the settle time and two readings. After a
+repeat was refused, no trace means the refusal stands, but only once the settle time is over: reads may be stale.
+Source: operations.md.
 """
 
 import logging
@@ -14,6 +14,8 @@ from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import RequestSender
+from bulk.execute.writes.refused_writes import SECOND_LOOK_S, RefusedWrites
+from bulk.govern.policy import Draining
 from bulk.model import (
     UNSEEN,
     Effect,
@@ -34,13 +36,16 @@ log = logging.getLogger("bulk.execute")
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.1, 3.0
 NAME_TAKEN = "inferred: the name was free before the request whose answer was lost, and now it is taken"
 MAY_BE_DONE = "the answer was lost, and the repeat was refused; perhaps because it had been done by then"
+DONE_ALL_THE_SAME = "the platform refused it (status {status}), and yet what was read is as asked for"
 OVERWRITE = "nothing was overwritten; `bulk retry --overwrite` writes it all the same"
 _OF_WHAT_IS_THERE = (ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_FAILED)
 """Refusals that may be about what a lost write has left: what it deleted or renamed is gone, what it created exists."""
 _REFUSED = frozenset((401, 403, 422, 429))
 """Statuses with which a write was refused that was sent again: that it was done all the same is only just possible."""
+_MAY_TAKE_TIME = frozenset((Effect.MOVE, Effect.ORDERED, Effect.SET))
+"""Some of these the platform does in the background."""
 READINGS = 2
-"""Negative readings before one is believed."""
+"""Readings before one is believed: a single answer may be another's, or a gateway's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ class Settler:
     def __init__(self, sender: RequestSender, clock: Clock, settle_s: float) -> None:
         self._sender, self._clock, self.settle_s = sender, clock, settle_s
         self.under_way: dict[tuple[str, int], float] = {}
+        self.refused_writes = RefusedWrites()
 
     async def settle(
         self,
@@ -110,6 +116,39 @@ class Settler:
         finally:
             context.is_settling = False
 
+    async def done_all_the_same(
+        self, operation: AnyOperation, item: Item, refused: LostWrite, context: RequestContext, owner: tuple[int, int]
+    ) -> Outcome | None:
+        """Look for the effect of a write that was refused: return how the item ended where it is there.
+
+        Args:
+            refused: the write; its status is the refusal's.
+            owner: see `settle`.
+        """
+        kind = operation.name, refused.lost.status or 0
+        looks = self.refused_writes.looks(kind)
+        context.is_settling = True
+        try:
+            for look in range(looks if refused.effect in _MAY_TAKE_TIME else min(looks, 1)):
+                if look:
+                    await self._sender.pause(SECOND_LOOK_S)
+                found = await self._read_back(operation, item, refused.lost, context, owner)
+                if _is_trace(found):
+                    found = await self._read_back(operation, item, refused.lost, context, owner)
+                if isinstance(found, Outcome) and _is_trace(found):
+                    self.refused_writes.was_done(kind)
+                    context.tally.settled += 1
+                    self._sender.settled += 1
+                    shown = {name: value for name, value in (found.result or {}).items() if name != "note"}
+                    return succeeded(shown, note=DONE_ALL_THE_SAME.format(status=refused.lost.status))
+                if not isinstance(found, NotApplied):
+                    break
+        except Draining:  # the run is ending, and the refusal is known
+            pass
+        finally:
+            context.is_settling = False
+        return None
+
     async def _found(
         self,
         operation: AnyOperation,
@@ -120,7 +159,7 @@ class Settler:
         stale_until: float,
         owner: tuple[int, int],
     ) -> Outcome | None:
-        pause_s, readings = PAUSE_FIRST_S, 0
+        pause_s, readings, traces = PAUSE_FIRST_S, 0, 0
         # what was accepted has most probably been done, or is being done: repeating it at once would gain nothing
         may_repeat = lost_write.effect.may_repeat_at_once and lost_write.followed_by is None
         while True:
@@ -131,19 +170,23 @@ class Settler:
             is_believed = readings >= READINGS and began - lost_write.since >= self.settle_s
             match found:
                 case Outcome():
-                    if is_believed or (found.kind is not OutcomeKind.FAILED and began >= stale_until):
+                    is_trace = found.kind is not OutcomeKind.FAILED and began >= stale_until
+                    traces += is_trace
+                    if is_believed or (is_trace and traces >= READINGS):
                         context.tally.settled += 1
                         self._sender.settled += 1
                         return found
+                    if is_trace:
+                        continue
                 case NotApplied():
-                    if refusal is None and (may_repeat or is_believed):
+                    if refusal is None and ((may_repeat and not traces) or is_believed):
                         return None
                     if is_believed:
                         return refusal and inferred(lost_write, refusal)
                 case _:  # Undecided
                     # what somebody else has left there is not written over
                     is_repeated = lost_write.effect in (Effect.SET, Effect.ORDERED) and found.found is None
-                    if refusal is None and may_repeat and is_repeated:
+                    if refusal is None and may_repeat and is_repeated and not traces:
                         return None
                     if refusal is not None and found.found is None and _is_the_same_for_all(refusal):
                         return refusal
@@ -173,6 +216,10 @@ class Settler:
             about = {"job_number": owner[0], "item": owner[1]}
             log.warning("%s #%d can't read back", operation.name, owner[1], exc_info=flaw, extra=about)
             return Undecided(f"reading back failed ({flaw})")
+
+
+def _is_trace(found: Outcome | NotApplied | Undecided) -> bool:
+    return isinstance(found, Outcome) and found.kind is OutcomeKind.SUCCEEDED
 
 
 def _unknown(lost_write: LostWrite, found: Undecided, last: Outcome | None) -> Outcome:

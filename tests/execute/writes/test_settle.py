@@ -130,10 +130,22 @@ class Settled:
 @pytest.mark.parametrize("effect", [each for each in Effect if each is not Effect.READ])
 @pytest.mark.parametrize("refusal", [None, CONFLICT])
 def test_a_trace_is_the_outcome_at_once(effect: Effect, refusal: Outcome | None) -> None:
-    """A trace that is found ends the doubt, whatever the write was, and is counted once."""
-    settled = Settled(Thing([succeeded({"sha": "1"})]), lost_write(effect), refusal)
-    assert settled.outcome == succeeded({"sha": "1"})
+    """A trace that two readings find ends the doubt, whatever the write was, and is counted once."""
+    operation = Thing([succeeded({"sha": "1"})])
+    settled = Settled(operation, lost_write(effect), refusal)
+    assert (settled.outcome, operation.readings) == (succeeded({"sha": "1"}), 2)
     assert (settled.pauses, settled.tally.settled, settled.sender.settled) == ([], 1, 1)
+
+
+@pytest.mark.parametrize("effect", [each for each in Effect if each is not Effect.READ])
+@pytest.mark.parametrize("then", [NotApplied(), Undecided("it can't be seen")])
+def test_a_trace_that_one_reading_alone_shows(effect: Effect, then: Any) -> None:
+    """One answer may be a gateway's: what no second reading finds is no trace; and what a copy that lags does not show
+    is not sent again before the settle time."""
+    settled = Settled(Thing([succeeded(1), then]), lost_write(effect))
+    assert settled.outcome is None or settled.outcome.kind is OutcomeKind.UNKNOWN
+    assert settled.took_s >= SETTLE_S
+    assert Settled(Thing([succeeded(1), then, succeeded(2), then]), lost_write(effect)).outcome == succeeded(2)
 
 
 @pytest.mark.parametrize("refusal", [None, CONFLICT])

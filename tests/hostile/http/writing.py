@@ -71,6 +71,7 @@ FILE_ROWS = (
         [_put("docs/made.md", mode="create")],
         holds=_is_file("docs/made.md", NEW),
         meddle=other(_file("docs/made.md"), OF_OTHERS),
+        is_blind=True,
     ),
     Row(
         "contents.put replace",
@@ -151,7 +152,7 @@ def _is_renamed(look: Look, item: Item) -> bool:
 
 
 ORGANIZATION_ROWS = (
-    Row("snapshot.create", [_snapshot()], holds=_has_snapshot, names_itself=False),
+    Row("snapshot.create", [_snapshot()], holds=_has_snapshot, names_itself=False, is_blind=True),
     Row(
         "organization.create",
         [{"login": LOGIN, "admin": "boss", "profile_name": " The  Labs"}],
@@ -272,11 +273,13 @@ CONFIGURATION_ROWS = (
         [{**ACME, "configuration_id": 801, "scope": "all"}],
         holds=_is_attached(601),
         proofs=(202,),
+        is_blind=True,
     ),
     Row(
         "organization-configuration.set-default",
         [{**ACME, "configuration_id": 801, "default_for_new_repos": "private_and_internal"}],
         holds=lambda look, item: look.get("default", ACME_OWNER, 801) == "private_and_internal",
+        is_blind=True,
     ),
     Row(
         "enterprise-security.update",
@@ -301,12 +304,14 @@ CONFIGURATION_ROWS = (
             look.get("security", "corp")["secret_scanning_push_protection_custom_link"] is not None
         ),
         proofs=(204,),
+        is_blind=True,
     ),
     Row(
         "enterprise-security.enable",
         [{**CORP, "security_product": "secret_scanning", "enablement": "enable_all"}],
         holds=lambda look, item: look.get("product", "corp", "secret_scanning") == "enable_all",
         proofs=(204,),
+        is_blind=True,
     ),
 )
 

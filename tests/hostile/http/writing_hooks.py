@@ -100,6 +100,7 @@ HOOK_ROWS = (
         "webhook.update",
         [{**HOOK, "events": ["push", "fork"], "config": {"url": HOOK_URL, "secret": "hook-secret-2"}}],
         holds=_hook_has(events=["push", "fork"], secret="hook-secret-2"),
+        is_blind=True,
         meddle=merged(HOOK_KEY, events=["star"]),
     ),
     Row(
@@ -113,6 +114,7 @@ HOOK_ROWS = (
         [{**HOOK, "content_type": "form", "secret": "hook-secret-3"}],
         names_itself=False,
         holds=_hook_has(content_type="form", secret="hook-secret-3"),
+        is_blind=True,
         meddle=merged(HOOK_KEY, events=["star"]),
     ),
     Row(
@@ -128,13 +130,14 @@ HOOK_ROWS = (
         holds=lambda look, item: look.get(*HOOK_KEY) is None,
         proofs=(204,),
     ),
-    Row("notification.mark-read", [{}], holds=_all_read, proofs=(205,), is_told=True),
+    Row("notification.mark-read", [{}], holds=_all_read, proofs=(205,), is_told=True, is_blind=True),
     Row(
         "notification.mark-read wait",
         [{"wait": True}],
         holds=_all_read,
         prepare=_in_background,
         names_itself=False,
+        is_blind=True,
     ),
     Row(
         "thread.mark-read",

@@ -1,0 +1,41 @@
+"""Which refusals of writes are looked into before they are believed. Pure.
+
+A proxy that sends a write twice passes on the answer to the second one, "exists already" or "not found", and a gateway
+may say anything. So the effect of a refused write is looked for. Where ever so many items are refused for a reason of
+their own, such as a wrong scope, that must not cost a read for each: of each operation and status the first ones are
+looked into, and of the others a part. Where one was done all the same, nothing of that kind is believed any more.
+"""
+
+LOOKS_FIRST = 100
+"""So many refusals of an operation with one status are looked into (count)."""
+
+LOOKS_THEN = 100
+"""After those, one in so many."""
+
+TWICE_FIRST = 3
+"""So many of those are looked into twice (count)."""
+
+SECOND_LOOK_S = 2.0
+"""Before the second look at what a platform may do in the background (seconds)."""
+
+Kind = tuple[str, int]
+"""An operation's name and the status of the refusal."""
+
+
+class RefusedWrites:
+    """Those of one process of a run."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Kind, int] = {}
+        self._lies: set[Kind] = set()
+
+    def looks(self, kind: Kind) -> int:
+        """Count a refusal, and return how often the effect of its write is looked for: 0, 1 or 2 times."""
+        seen = self._seen[kind] = self._seen.get(kind, 0) + 1
+        if seen <= TWICE_FIRST:
+            return 2
+        return 1 if seen <= LOOKS_FIRST or seen % LOOKS_THEN == 0 or kind in self._lies else 0
+
+    def was_done(self, kind: Kind) -> None:
+        """Note that a write was done that was refused like that."""
+        self._lies.add(kind)

@@ -1,0 +1,223 @@
+"""Sequences of answers, of which each alone could be right: what a platform, its copies and gateways do one after the
+other."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from email.utils import formatdate
+
+from tests.hostile.foreign import foreign_answer
+from tests.hostile.http import twists
+from tests.hostile.http.messages import Answer, Ask
+from tests.hostile.wrong import NONE, Course, Guest, Script, Way
+
+Make = Callable[[Guest, Ask, float], Course]
+"""What becomes of one request."""
+
+PAGE = b"<html><body>We are back soon</body></html>"
+
+
+def right(guest: Guest, ask: Ask, now: float) -> Course:
+    """As it should be."""
+    return Course(guest.platform.answer(ask, now))
+
+
+def done(status: int, body: bytes = b'{"message":"gateway"}', *headers: tuple[str, str]) -> Make:
+    """Done, and answered otherwise."""
+
+    def make(guest: Guest, ask: Ask, now: float) -> Course:
+        answer = twists.instead(status, body, *headers)(ask, guest.platform.answer(ask, now))
+        assert isinstance(answer, Answer), "it has a form"
+        return Course(answer)
+
+    return make
+
+
+def undone(status: int, body: bytes = b'{"message":"gateway"}', *headers: tuple[str, str]) -> Make:
+    """Not done, and answered by somebody else."""
+
+    def make(guest: Guest, ask: Ask, now: float) -> Course:
+        answer = twists.instead(status, body, *headers)(ask, guest.platform.scratch().answer(ask, now))
+        assert isinstance(answer, Answer), "it has a form"
+        return Course(answer)
+
+    return make
+
+
+def lost(guest: Guest, ask: Ask, now: float) -> Course:
+    """Done, and the connection ends."""
+    return Course(guest.platform.answer(ask, now), "close")
+
+
+def never_came(guest: Guest, ask: Ask, now: float) -> Course:
+    """Not done, and the connection ends."""
+    return Course(guest.platform.scratch().answer(ask, now), "close")
+
+
+def lagging(seconds: float) -> Make:
+    """By a copy that is so far behind."""
+
+    def make(guest: Guest, ask: Ask, now: float) -> Course:
+        before, guest.platform.lag_s = guest.platform.lag_s, seconds
+        try:
+            return right(guest, ask, now)
+        finally:
+            guest.platform.lag_s = before
+
+    return make
+
+
+def foreign(guest: Guest, ask: Ask, now: float) -> Course:
+    """What somebody else asked for."""
+    answer = guest.platform.answer(ask, now)
+    return Course(foreign_answer(guest.platform, ask, now) if answer.status < 300 else answer)
+
+
+def shifted(guest: Guest, ask: Ask, now: float) -> Course:
+    """Done, and answered with what the request before was answered: a connection that is one answer behind."""
+    answer = guest.platform.answer(ask, now)
+    before = guest.notes.get("before", NONE)
+    guest.notes["before"] = answer
+    return Course(answer if before is NONE else before)
+
+
+def repeated(guest: Guest, ask: Ask, now: float) -> Course:
+    """Done, and answered with the newest answer that went out."""
+    answer = guest.platform.answer(ask, now)
+    before = next((each for each in reversed(guest.answered) if each is not NONE), answer)
+    return Course(before)
+
+
+def one_by_one(writes: tuple[Make, ...] = (), reads: tuple[Make, ...] = (), rest: Make = right) -> Script:
+    """The first writes meet these, and the first reads after the first write those."""
+
+    def script(guest: Guest, ask: Ask, now: float, number: int) -> Course:
+        kind = "read" if ask.is_read else "write"
+        if ask.is_read and "write" not in guest.notes:
+            return right(guest, ask, now)
+        place = guest.notes.get(kind, 0)
+        guest.notes[kind] = place + 1
+        makes = reads if ask.is_read else writes
+        return (makes[place] if place < len(makes) else rest)(guest, ask, now)
+
+    return script
+
+
+def in_turn(*makes: Make) -> Script:
+    """All requests, from the first on, in this order; then as it should be."""
+    return lambda guest, ask, now, number: (makes[number - 1] if number <= len(makes) else right)(guest, ask, now)
+
+
+def for_ever(*makes: Make) -> Script:
+    """These again and again."""
+    return lambda guest, ask, now, number: makes[(number - 1) % len(makes)](guest, ask, now)
+
+
+def of_writes(*makes: Make) -> Script:
+    """Writes, in this order."""
+    return one_by_one(writes=makes)
+
+
+def dated(moment: Callable[[float, int], float]) -> Script:
+    """All answers, with a `Date` of its own."""
+
+    def script(guest: Guest, ask: Ask, now: float, number: int) -> Course:
+        answer = guest.platform.answer(ask, now)
+        kept = tuple(header for header in answer.headers if header[0] != "date")
+        date = formatdate(max(0.0, moment(now, number)), usegmt=True)
+        return Course(replace(answer, headers=(*kept, ("date", date))))
+
+    return script
+
+
+SEEN_FIRST: dict[str, Make] = {
+    "404": done(404, b'{"message":"Not Found"}'),
+    "404 page": done(404, PAGE),
+    "403 with a reason": done(403, b'{"message":"Must have admin rights."}'),
+    "410": done(410, b'{"message":"Gone"}'),
+    "500": done(500),
+    "429": done(429, b'{"message":"slow down"}'),
+    "304": done(304, b""),
+    "an empty list": done(200, b"[]"),
+    "a page": done(200, PAGE),
+    "another's": foreign,
+    "a copy 5 s behind": lagging(5.0),
+    "a copy 12 s behind": lagging(12.0),
+    "nothing": lost,
+}
+"""What the first look after a lost answer may meet."""
+ANSWERS: dict[str, Make] = {
+    "lost": lost,
+    "502": done(502),
+    "200 {}": done(200, b"{}"),
+}
+SECOND: dict[str, Make] = {
+    "404": done(404, b'{"message":"Not Found"}'),
+    "409": done(409, b'{"message":"Conflict"}'),
+    "422": done(422, b'{"message":"Validation Failed"}'),
+    "422 exists already": done(422, b'{"message":"Validation Failed","errors":[{"code":"already_exists"}]}'),
+    "403 forbidden": done(403, b'{"message":"Forbidden"}'),
+    "200 {}": done(200, b"{}"),
+    "502": done(502),
+    "204": done(204, b""),
+}
+"""What a write may meet that is sent again."""
+
+
+def _looks() -> Iterator[Way]:
+    for name, seen in SEEN_FIRST.items():
+        for how, answer in ANSWERS.items():
+            yield _scripted(f"looked: {how}, then {name}", one_by_one((answer,), (seen,)))
+        yield _scripted(f"looked: never came, then {name}", one_by_one((never_came,), (seen,)))
+    behind, fresh = lagging(5.0), right
+    yield _scripted("copies: lost, then one behind and one not", one_by_one((lost,), (behind, fresh) * 20))
+    yield _scripted("copies: lost, then one not behind and one that is", one_by_one((lost,), (fresh, behind) * 20))
+    yield _scripted("copies: never came, then one behind", one_by_one((never_came,), (behind, fresh) * 20))
+    yield _scripted("copies: all is well, then 10 s behind", one_by_one((right,), rest=lagging(10.0)))
+    yield _scripted("copies: 502, then 10 s behind", one_by_one((done(502),), (lagging(10.0),) * 30))
+
+
+def _second() -> Iterator[Way]:
+    for name, then in SECOND.items():
+        yield _scripted(f"second: never came, then {name}, done", of_writes(never_came, then), is_denied=name[0] == "4")
+        yield _scripted(f"second: 502 not done, then {name}, done", of_writes(undone(502), then), name[0] == "4")
+    yield _scripted("second: 502, 503, 504 and right", of_writes(undone(502), undone(503), undone(504)))
+    yield _scripted("second: 503 done, then 503 to five looks", one_by_one((done(503),), (undone(503),) * 5))
+    waits = ("retry-after", "60")
+    yield _scripted("second: maintenance of a minute to all, then right", in_turn(undone(503, PAGE, waits)), well=True)
+    yield _scripted("second: maintenance of a minute to a write", of_writes(done(503, PAGE, waits)))
+
+
+def _desync() -> Iterator[Way]:
+    yield _scripted("desync: every answer is the one before", for_ever(shifted))
+    yield _scripted("desync: the write gets the answer before it", of_writes(repeated))
+    yield _scripted("desync: the second request gets the first answer", in_turn(right, repeated))
+    yield _scripted("desync: the third request gets the second answer", in_turn(right, right, repeated))
+    yield _scripted("desync: each second request gets the answer before it", for_ever(right, repeated))
+    yield _scripted("desync: the look after a lost write gets the answer before", one_by_one((lost,), (repeated,)))
+
+
+def _clocks() -> Iterator[Way]:
+    yield _scripted("clock: back by an hour in mid-run", dated(lambda now, n: now - 3_600.0 * (n > 2)), well=True)
+    yield _scripted("clock: ahead by an hour in mid-run", dated(lambda now, n: now + 3_600.0 * (n > 2)), well=True)
+    yield _scripted("clock: 1970 once", dated(lambda now, n: 0.0 if n == 2 else now))
+    yield _scripted("clock: 1970 always", dated(lambda now, n: 0.0))
+    yield _scripted("clock: 2100 always", dated(lambda now, n: 4_102_444_800.0))
+    yield _scripted("clock: to and fro by a minute", dated(lambda now, n: now + 60.0 * (-1) ** n), well=True)
+
+
+def _scripted(name: str, script: Script, is_denied: bool = False, well: bool = False) -> Way:
+    return Way(name, "scripted", None, "both", script=script, is_denied=is_denied, is_harmless=well)
+
+
+def _statuses() -> Iterator[Way]:
+    for status in (206, 207, 226, 300, 301, 302, 305, 307, 308, 406, 418, 431, 505, 507, 508, 511, 529, 598):
+        to = (("location", "https://git.example.test/api/v3/"),) if 300 < status < 310 else ()
+        yield Way(f"odd: {status} to a read", "status", on="read", status=status, headers=to)
+        denied = 400 <= status < 500
+        yield Way(f"odd: {status} to a write, done", "status", status=status, headers=to, is_denied=denied)
+        yield Way(f"odd: {status} to a write, not done", "status", status=status, headers=to, has_effect=False)
+
+
+def ways() -> Iterator[Way]:
+    """All of them."""
+    yield from (*_looks(), *_second(), *_desync(), *_clocks(), *_statuses())
