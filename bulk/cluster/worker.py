@@ -46,7 +46,7 @@ from bulk.status import Silence
 from bulk.storage.private_files import DIRECTORY_MODE, open_private, stopped
 from bulk.store import bundles, runs
 from bulk.store.address import StoreAddress
-from bulk.store.connections import StoreConnection, connect
+from bulk.store.connections import Ending, StoreConnection, connect
 from bulk.store.holding import Holding
 from bulk.store.leases import GRACE_S, TTL_S, Leases, show_alive
 from bulk.store.schema import refuse_other
@@ -90,13 +90,13 @@ class Worker:
         self._engine = engine_tag()
         self._run: Run | None = None
         self._keeper: Keeper | None = None
-        self._is_ending = False
+        self._is_ending, self._ending = False, Ending()
         self._noticed = anyio.Event()
         self._left_alone = LeftAlone()
 
     def connection(self, purpose: str) -> StoreConnection:
         """Return a connection of its own."""
-        return StoreConnection(self._settings.store, purpose)
+        return StoreConnection(self._settings.store, purpose, self._ending)
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Work until a signal comes; `on_ready` is called when it can begin.
@@ -127,6 +127,7 @@ class Worker:
                 reason = Interrupted(signal.Signals(number).name, 128 + number)
                 if self._run is not None:
                     (self._run.stop_now if self._is_ending else self._run.stop)(reason)
+                (self._ending.give_up if self._is_ending else self._ending.begin)()
                 self._is_ending = True
                 self._notice()
 
@@ -166,7 +167,7 @@ class Worker:
                 connection.close()
 
     def _ear(self) -> psycopg.Connection:
-        connection = connect(self._settings.store, "worker listens")
+        connection = connect(self._settings.store, "worker listens", self._ending)
         for channel in CHANNELS:
             connection.execute(f"LISTEN {channel}".encode())
         return connection

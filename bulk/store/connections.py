@@ -7,6 +7,7 @@ transaction whose owner has fallen silent, because others wait for its locks.
 """
 
 import contextlib
+import math
 import re
 import threading
 from collections.abc import Generator, Iterator
@@ -17,6 +18,7 @@ from psycopg import errors, pq
 
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
+from bulk.exit_codes import ExitCode
 from bulk.redaction import redact
 from bulk.store.address import VERIFIED, StoreAddress, is_here
 
@@ -32,6 +34,9 @@ SILENT_S = 20.0
 
 UNHURRIED_S = 1_800.0
 """The same where one statement reads or writes a whole run (seconds)."""
+
+ENDING_S = 4.0
+"""The same for a process that is to end (seconds), and the most that it takes to connect, once it is a worker's."""
 
 IDLE_S = 10
 """So long after its last statement a transaction is ended that holds locks, because its process was stopped or its
@@ -62,14 +67,43 @@ _NO_SUCH = (
 T = TypeVar("T")
 
 
+class GivenUp(BulkError):
+    """The process is to end, and the store says nothing: it is asked for nothing any more."""
+
+    exit_code = ExitCode.STOPPED
+
+
+class Ending:
+    """That a process is to end, for all its connections: from then on they wait only `ENDING_S` for a word, and once
+    one of them has waited in vain, none asks any more. What the process holds ends by itself, and others go on with it.
+
+    Attributes:
+        silent_s: so long a server may say nothing, whatever is asked (seconds).
+        is_given_up: none asks any more.
+    """
+
+    def __init__(self) -> None:
+        self.silent_s, self.is_given_up = math.inf, False
+
+    def begin(self) -> None:
+        """Wait no longer than `ENDING_S`."""
+        self.silent_s = ENDING_S
+
+    def give_up(self) -> None:
+        """Wait no longer, and ask no more."""
+        self.silent_s, self.is_given_up = 0.0, True
+
+
 class Connection(psycopg.Connection):
     """One that gives up a server that says nothing.
 
     Attributes:
         silent_s: after so long (seconds).
+        ending: of the process, which may have to give up sooner.
     """
 
     silent_s = SILENT_S
+    ending: Ending | None = None
 
     def wait(self, gen: Generator[Any, Any, T], *given: Any, **named: Any) -> T:
         """See `psycopg.Connection`, which asks again every tenth of a second while nothing comes."""
@@ -84,35 +118,47 @@ class Connection(psycopg.Connection):
                 ready = yield wanted
                 if ready:
                     heard_at = now()
-                elif now() >= heard_at + self.silent_s:
+                elif (silent_s := now() - heard_at) >= (patience_s := self._patience_s()):
                     self.pgconn.finish()  # nothing more is asked on it, no end of a transaction either
-                    raise errors.OperationalError(f"it has said nothing for {self.silent_s:.0f} s")
+                    if self.ending is not None and silent_s >= self.ending.silent_s:
+                        self.ending.give_up()
+                    raise errors.OperationalError(f"it has said nothing for {patience_s or silent_s:.0f} s")
                 wanted = gen.send(ready)
         except StopIteration as end:
             result: T = end.value
             return result
 
+    def _patience_s(self) -> float:
+        return self.silent_s if self.ending is None else min(self.silent_s, self.ending.silent_s)
 
-def connect(address: StoreAddress, purpose: str) -> Connection:
+
+def connect(address: StoreAddress, purpose: str, ending: Ending | None = None) -> Connection:
     """Return a connection on which every statement is a transaction of its own, unless one is begun.
 
     Args:
-        purpose: shown in the server's list of connections.
+        purpose: shown in the server's list of connections. ending: of the process, which must not take long to end.
 
     Raises:
         RunStopped: the store can't be reached.
+        GivenUp: the process is to end, and the store can't be reached.
         UsageError: it is reached, and refuses this user, or is not encrypted as it must be.
     """
+    if ending is not None and ending.is_given_up:
+        raise GivenUp(f"the store {address} says nothing, and this process is to end; nothing recorded is lost")
+    timeout_s = CONNECT_S if ending is None else int(ENDING_S)
     try:
         connection = Connection.connect(
             address.conninfo,
             autocommit=True,
             prepare_threshold=1,
             application_name=f"bulk {purpose}",
-            **_SETTINGS,  # type: ignore[arg-type]
+            **{**_SETTINGS, "connect_timeout": timeout_s},  # type: ignore[arg-type]
         )
     except psycopg.Error as error:
+        if ending is not None and ending.silent_s < math.inf:
+            ending.give_up()
         raise _unreached(address, error) from None
+    connection.ending = ending
     info = connection.info  # what libpq knows of service files, of the environment and of names
     if not (is_here(info.host) and is_here(info.hostaddr)) and info.get_parameters().get("sslmode") != VERIFIED:
         connection.close()
@@ -176,8 +222,8 @@ class StoreConnection:
         made: how often it was made (count).
     """
 
-    def __init__(self, address: StoreAddress, purpose: str) -> None:
-        self.address, self._purpose = address, purpose
+    def __init__(self, address: StoreAddress, purpose: str, ending: Ending | None = None) -> None:
+        self.address, self._purpose, self._ending = address, purpose, ending
         self.made = 0
         self._connection: Connection | None = None
         self._silent_s = SILENT_S
@@ -190,13 +236,14 @@ class StoreConnection:
 
         Raises:
             RunStopped: it can't be reached, or was lost; whether what was under way happened is not known.
+            GivenUp: see `Ending`.
             RunDirectoryError, UsageError: it can't be used.
         """
         with self._lock:
             if self._is_closed:
                 raise ValueError("the connection to the store was closed")
             if self._connection is None or self._connection.closed:
-                self._connection = connect(self.address, self._purpose)
+                self._connection = connect(self.address, self._purpose, self._ending)
                 self._connection.silent_s = self._silent_s
                 self.made += 1
             try:

@@ -1,11 +1,14 @@
 """A worker is cut off from the store alone: it sends nothing any more, another one takes over, and it comes back."""
 
 import json
+import signal
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from bulk.clock import Clock
 from tests.cluster.cluster import LEASE_S, Cluster, cluster, run_arguments
 from tests.crash.work import ORGANIZATION, Work, nothing_lost_or_doubled
 from tests.e2e.support.platform import has_ended
@@ -16,6 +19,8 @@ FAULTS = ("--fault", "drop-after=0.1", "--fault", "error-after=0.05", "--latency
 READS = 150
 SILENT_AFTER_S = 5.0
 """So long tokens that were leased may be used without the store, where the lease is no shorter (seconds)."""
+ENDS_S = 8.0
+"""A request's time limit of these runs, what a store may say nothing, and what a busy machine takes (seconds)."""
 TAKES_S = 1.0
 """A request that left in time arrives so much later (seconds), on a busy machine, too."""
 
@@ -77,6 +82,32 @@ def test_a_worker_without_its_store_is_replaced(store_text: str, tmp_path: Path)
         again = made.home.run("run", "manifest.yaml", *options)
         assert again.exit_code == 0, again.err
         assert len(made.home.results("again")) == 10
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("signals", "within_s"), [(1, ENDS_S), (2, 2.5)])
+def test_a_worker_that_is_told_to_end_waits_little(
+    store_text: str, tmp_path: Path, figure: Callable[[str], None], signals: int, within_s: float
+) -> None:
+    """Cut off from its store, with requests under way, some of whose answers are lost: it ends within seconds of the
+    first signal, and at once at the second.
+    """
+    with (
+        link_to(store_text) as (link, far),
+        cluster(far, tmp_path, WORK, *FAULTS, workers=0, direct=store_text) as made,
+    ):
+        assert made.home.run("submit", "manifest.yaml", "--store", store_text, "--yes").exit_code == 0
+        cut_off(made, link, silent_after_s=0.0, seconds=0.0)
+        worker, began = made.workers[0], Clock().monotonic()
+        worker.send_signal(signal.SIGTERM)
+        if signals == 2:
+            assert not has_ended(worker, 0.5)
+            began = Clock().monotonic()
+            worker.send_signal(signal.SIGTERM)
+        assert has_ended(worker, 30.0)
+        took_s = Clock().monotonic() - began
+        figure(f"signal {signals}: ended after {took_s:.1f} s")
+        assert (worker.returncode, took_s < within_s) == (0, True), (took_s, worker.communicate())
 
 
 @pytest.mark.soak
