@@ -6,13 +6,12 @@ only to the platforms that are named there. Source: interface.md §4 (worker).
 
 import asyncio
 import contextlib
-import fcntl
 import logging
 import os
 import shutil
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,6 +22,7 @@ import anyio.to_thread
 import psycopg
 
 from bulk.clock import Clock
+from bulk.cluster import folder
 from bulk.cluster.board import StoreBoard
 from bulk.cluster.budgets import StorePeers
 from bulk.cluster.engine_tag import engine_tag
@@ -43,7 +43,7 @@ from bulk.exit_codes import ExitCode
 from bulk.platform.auth.app_credential import AnyCredential
 from bulk.schedule.job_progress import JobProgress
 from bulk.status import Silence
-from bulk.storage.private_files import DIRECTORY_MODE, open_private, stopped
+from bulk.storage.private_files import DIRECTORY_MODE, stopped
 from bulk.store import bundles, runs
 from bulk.store.address import StoreAddress
 from bulk.store.connections import Ending, StoreConnection, connect
@@ -107,7 +107,7 @@ class Worker:
                 this one's folder.
         """
         with ExitStack() as stack:
-            stack.enter_context(_held(self._settings.folder))
+            stack.enter_context(folder.held(self._settings.folder))
             store = stack.enter_context(self.connection("worker"))
             await anyio.to_thread.run_sync(refuse_other, store)
             leases = Leases(store, self.name, self._engine, self._clock.elapsed, ttl_s=self._settings.ttl_s)
@@ -300,24 +300,6 @@ class Worker:
 
 def _heard(connection: psycopg.Connection) -> set[str]:
     return {notice.channel for notice in connection.notifies(timeout=1.0, stop_after=1)}
-
-
-@contextlib.contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Hold the folder of a worker: what two of them keep in one they would take from each other."""
-    try:
-        folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        lock = open_private(folder / "worker.lock", os.O_RDWR | os.O_CREAT)
-    except OSError as error:
-        raise RunDirectoryError(f"--dir: {error.filename or folder}: {error.strerror}") from error
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunDirectoryError(f"--dir: another worker has {folder}; give each a folder of its own") from None
-        yield
-    finally:
-        os.close(lock)
 
 
 def _download(store: StoreConnection, bundle: bytes, workspace: Path) -> None:

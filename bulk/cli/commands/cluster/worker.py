@@ -1,7 +1,7 @@
 """`bulk worker`: waits for runs in a store, and works on them."""
 
+import contextlib
 import logging
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,7 @@ def worker(
     """
     with stored.opened(store, "worker"):
         pass
+    from bulk.cluster.folder import new_folder
     from bulk.cluster.worker import Worker, WorkerSettings
     from bulk.manifest.platform_section import base_url
     from bulk.store import address
@@ -65,8 +66,7 @@ def worker(
         raise UsageError(f"bulk worker: {error}") from None
     if logging.getLogger().level > logging.INFO:
         logging.getLogger("bulk.cluster").setLevel(logging.INFO)
-    with tempfile.TemporaryDirectory(prefix="bulk-worker-") as own:
-        place = Path(own) if folder is None else folder
+    with new_folder() if folder is None else contextlib.nullcontext(folder) as place:
         settings = WorkerSettings(address.read(store), platforms, credentials, place, ttl_s=lease_s)
         one = Worker(settings)
         event_loop.run(lambda: one.run(lambda: output.say(f"worker {one.name} waits for runs in {store}")))

@@ -1,0 +1,86 @@
+"""The folder of a worker: held by a lock that ends with its process, so that nothing of a dead one stays for good."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from bulk.clock import Clock
+from bulk.errors import RunDirectoryError
+from bulk.storage.private_files import DIRECTORY_MODE, open_private
+
+LOCK = "worker.lock"
+PREFIX = "bulk-worker-"
+
+NEW_S = 60.0
+"""A lock that is younger may be one that its worker is about to take (seconds)."""
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold the folder of a worker: what two of them keep in one they would take from each other.
+
+    Raises:
+        RunDirectoryError: another worker has it, or it can't be made.
+    """
+    try:
+        folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        lock = open_private(folder / LOCK, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise RunDirectoryError(f"--dir: {error.filename or folder}: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunDirectoryError(f"--dir: another worker has {folder}; give each a folder of its own") from None
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextlib.contextmanager
+def new_folder() -> Iterator[Path]:
+    """Lend a new folder below the system's temporary one, from which those of this user's killed workers go first."""
+    sweep(Path(tempfile.gettempdir()), Clock().now())
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
+        yield Path(folder)
+
+
+def sweep(parent: Path, now: float) -> int:
+    """Take away the folders of this user's workers that have died, whose locks nobody holds; returns how many.
+
+    Args:
+        now: UTC epoch seconds, for `NEW_S`.
+    """
+    swept = 0
+    for folder in parent.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):  # it has none, or somebody else takes it away at this moment
+            if _is_own(folder):
+                swept += _take_away(folder, now)
+    return swept
+
+
+def _is_own(folder: Path) -> bool:
+    found = folder.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+
+
+def _take_away(folder: Path, now: float) -> bool:
+    """Take it away while its lock is held here; False: it is somebody's.
+
+    Raises:
+        OSError: it has no lock, or a worker holds it.
+    """
+    lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if now < os.fstat(lock).st_mtime + NEW_S:
+            return False
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+        return True
+    finally:
+        os.close(lock)
