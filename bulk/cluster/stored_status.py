@@ -90,8 +90,8 @@ def listed(run: StoredRun) -> ListedRun:
     )
 
 
-def status_of(store: StoreConnection, name: str) -> StoredStatus:
-    """Return where the run of that name stands.
+def status_of(store: StoreConnection, name: str, address: str) -> StoredStatus:
+    """Return where the run of that name stands; `address`: of the store, as it was given.
 
     Raises:
         UsageError: there is none.
@@ -131,7 +131,7 @@ def status_of(store: StoreConnection, name: str) -> StoredStatus:
             )
             for each in runs.participants(store, run.id)
         ],
-        next_command=next_command(run, str(store.address)),
+        next_command=next_command(run, address),
     )
 
 

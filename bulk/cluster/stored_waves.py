@@ -14,8 +14,8 @@ import psycopg
 
 from bulk.bundle.checked import Checked
 from bulk.cluster.assignment import ends_of_waves
-from bulk.engine.agreement.gates import Judged, closed_gate, over_budget, waits_to_be_opened
-from bulk.errors import UsageError
+from bulk.engine.migrations.gates import Judged, closed_gate, over_budget, waits_to_be_opened
+from bulk.errors import RunStopped, UsageError
 from bulk.manifest.manifest import Job, Limits
 from bulk.redaction import redact
 from bulk.store import statements
@@ -179,6 +179,16 @@ class StoredWaves:
             return NOTHING
         found = Found([JobWaves(*row) for row in jobs], [WaveErrors(*row) for row in errors], *gate)
         return decide(found, self._jobs, self._ends, self._limits)
+
+
+def refuse_closed(run: StoredRun, next_command: str) -> None:
+    """Look whether a run has stopped for a wave, so that it can't go on before somebody says more than that it should.
+
+    Raises:
+        RunStopped: it has; the message names the wave and the way out.
+    """
+    if run.state in ("stopping", "stopped") and closed_gate(run.why) is not None:
+        raise RunStopped(f"{run.name} does not go on: {run.why}; next: {next_command}")
 
 
 def open_waves(

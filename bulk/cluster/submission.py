@@ -180,6 +180,7 @@ def status_of(run: runs.StoredRun, now: float) -> RunStatus:
         started_at=run.began_at - ahead_s,
         jobs=tuple(jobs),
         waits=waits_for_time(run, ahead_s),
+        requests=run.requests,
         why=run.why,
     )
 

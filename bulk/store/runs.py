@@ -82,6 +82,7 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
         workers: that hold one of them now (count).
         superseded: skipped items that don't count against the exit code (count).
         ended_with: exit codes of workers whose part in it has ended, each once.
+        requests: that its workers have sent, as they said last (count).
         counts: job number -> outcome -> items. waves: of each job that goes in several, by its number.
     """
 
@@ -101,6 +102,7 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     superseded: int
     ended_with: Collection[int]
+    requests: int
     counts: Mapping[int, Mapping[str, int]]
     waves: Mapping[int, WaveStanding] = {}
 
@@ -268,7 +270,8 @@ def steer(store: StoreConnection, run: StoredRun, verb: str, who: str, why: str 
         note_action(connection, run, who, verb, {}, result)
         connection.execute("SELECT pg_notify('bulk_state', %s)", (str(run.id),))
     if not changed:
-        raise RunDirectoryError(f"{run.name} is {run.state}: it can't be {_DONE[verb]}")
+        why = f" ({run.why})" if run.why else ""
+        raise RunDirectoryError(f"{run.name} is {run.state}{why}: it can't be {_DONE[verb]}")
     return state
 
 

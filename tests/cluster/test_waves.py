@@ -86,8 +86,9 @@ def test_a_gate_is_opened_by_hand(store_text: str, tmp_path: Path) -> None:
         told = status(made, name := newest(made))
         assert told["next_command"] == f"bulk approve {name} --wave 2 --store {store_text}"
         assert (told["jobs"][0]["wave"], told["jobs"][0]["waves"]) == (1, 3)
-        assert made.home.run("resume", name, "--store", store_text).exit_code == 0
-        assert comes_true(lambda: status(made, name)["state"] == "stopped")
+        resumed = made.home.run("resume", name, "--store", store_text)
+        assert (resumed.exit_code, told["next_command"] in said(resumed)) == (3, True)
+        assert status(made, name)["state"] == "stopped"
         assert sorted(puts(made.sandbox)) == [0, 1]
         assert made.home.run("approve", name, "--wave", "2", "--store", store_text).exit_code == 0
         assert comes_true(lambda: status(made, name)["state"] == "stopped" and len(puts(made.sandbox)) == 12)
@@ -145,6 +146,11 @@ def test_workers_of_this_machine_go_in_waves(tmp_path: Path) -> None:
         ran = made.home.run(*command)
         assert (ran.exit_code, sorted(puts(made.sandbox))) == (3, [0, 1]), ran.err
         assert "bulk approve run --wave 2" in said(ran)
+        for command_of_one in ("status", "resume"):
+            ran = made.home.run(command_of_one, "run")
+            assert (ran.exit_code, "bulk status run --store run.store" in said(ran)) == (5, True), ran.err
+        told = made.home.run("status", "run", "--store", "run.store")
+        assert "bulk approve run --wave 2 --store run.store" in said(told)
         assert made.home.run("approve", "run", "--wave", "2").exit_code == 0
         ran = made.home.run(*command)
         assert (ran.exit_code, keeps_to([2, 30], puts(made.sandbox))) == (0, True), ran.err

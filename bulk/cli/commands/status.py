@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from bulk.cli import output
-from bulk.cli.commands.cluster import stored
+from bulk.cli.commands.cluster import stored, with_workers
 from bulk.cli.logs import Command
 from bulk.cli.options import RunDirectory, as_json
 
@@ -26,6 +26,7 @@ def status(run_dir: Path, *, store: str | None, as_json: bool) -> int:
     from bulk.ledger.view import LedgerView
     from bulk.report.render import status_data, status_text
 
+    with_workers.refuse_under_way(run_dir)
     view, live, now = LedgerView(run_dir), client.status(run_dir), Clock().now()
     if as_json:
         output.out_json(status_data.data(view, now=now, live=live))
@@ -38,7 +39,7 @@ def _in_store(run: str, address: str, *, as_json: bool) -> int:
     with stored.opened(address, "status") as store:
         from bulk.cluster import stored_status
 
-        found = stored_status.status_of(store, run)
+        found = stored_status.status_of(store, run, address)
     if as_json:
         output.out_json(found)
     else:

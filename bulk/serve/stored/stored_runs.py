@@ -13,7 +13,7 @@ from typing import Any
 
 from bulk.clock import Clock
 from bulk.cluster.stored_limits import set_limits, settable
-from bulk.cluster.stored_waves import open_waves
+from bulk.cluster.stored_waves import open_waves, refuse_closed
 from bulk.cluster.submission import next_command
 from bulk.engine.agreement.gates import closed_gate
 from bulk.errors import BulkError, UsageError
@@ -122,6 +122,8 @@ class StoredRuns:
                 return Done(state=run.state, in_force=set_limits(self._store, run, settings_of(args), _who()))
             if verb not in _VERBS:
                 return self._open(run, args)
+            if verb == "resume":
+                refuse_closed(run, next_command(run, self.address))
             state = runs.steer(self._store, run, _VERBS[verb], _who(), _why(verb))
         except BulkError as error:
             raise NotDone(str(error)) from None

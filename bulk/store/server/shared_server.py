@@ -121,6 +121,21 @@ def _kept_data(meeting: Path, *, is_to_make: bool) -> Path | None:
     return folder / "data"
 
 
+@contextlib.contextmanager
+def looked_at(meeting: Path) -> Iterator[Place | None]:
+    """Look at what the server of a folder has, without keeping it alive; where it has ended and what it kept is there,
+    it works again meanwhile. None: the folder never had one.
+    """
+    users = _join(meeting)
+    if users is not None:
+        users.close()
+    if users is None and (meeting / _KEPT).is_file():
+        with shared_server(meeting, KEPT) as place:
+            yield place
+    else:
+        yield place_of(meeting)
+
+
 def place_of(meeting: Path) -> Place | None:
     """Return where the server of a folder listens, or did; None: it never had one."""
     try:

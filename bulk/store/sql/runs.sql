@@ -60,7 +60,9 @@ SELECT r.id, r.name, r.identity, r.bundle, r.engine, r.limits,
     extract(epoch FROM clock_timestamp())::float8,
     (SELECT coalesce(sum(c.items), 0)::bigint FROM count c JOIN word w ON w.number = c.code
         WHERE c.run = r.id AND w.word = 'superseded'),
-    ARRAY(SELECT DISTINCT p.exit_code FROM participant p WHERE p.run = r.id AND p.exit_code IS NOT NULL)
+    ARRAY(SELECT DISTINCT p.exit_code FROM participant p WHERE p.run = r.id AND p.exit_code IS NOT NULL),
+    (SELECT coalesce(sum((convert_from(p.status, 'UTF8')::jsonb ->> 'requests')::bigint), 0)::bigint
+        FROM participant p WHERE p.run = r.id)
 FROM run r WHERE (%s::text IS NULL OR r.name = %s) ORDER BY r.began_at DESC, r.id DESC
 
 -- name: run_waves

@@ -48,10 +48,12 @@ def reached(text: str, purpose: str) -> Iterator["StoreConnection"]:
     need_client("--store")
     from bulk.store import address
     from bulk.store.connections import StoreConnection
-    from bulk.store.server.shared_server import place_of
+    from bulk.store.server.shared_server import looked_at
 
-    place = place_of(Path(text))
-    with StoreConnection(address.read(text if place is None else place.store()), purpose) as store:
+    with (
+        looked_at(Path(text)) as place,
+        StoreConnection(address.read(text if place is None else place.store()), purpose) as store,
+    ):
         yield store
 
 

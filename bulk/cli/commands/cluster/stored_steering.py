@@ -24,11 +24,15 @@ def steer(run: str, address: str, verb: str, accepted: AbstractSet[int] = frozen
         accepted: waves that go on though they are over a budget (numbers).
     """
     with stored.opened(address, verb) as store:
-        from bulk.cluster.stored_waves import open_waves
+        from bulk.cluster.stored_waves import open_waves, refuse_closed
+        from bulk.cluster.submission import next_command
         from bulk.store import runs
 
         if accepted:
             open_waves(store, runs.find(store, run), stored.who(), accepted=accepted)
+        if verb == "resume":
+            found = runs.find(store, run)
+            refuse_closed(found, next_command(found, address))
         state = runs.steer(store, runs.find(store, run), _VERBS[verb], stored.who(), _WHY.get(verb, ""))
     output.say(f"{run} is {state}{_NEXT[verb].format(run=run, store=address)}")
     return 0

@@ -11,7 +11,7 @@ import click
 
 from bulk.cli import errors, event_loop, output
 from bulk.cli.commands.cluster import stored
-from bulk.errors import BulkError, Interrupted
+from bulk.errors import BulkError, Interrupted, RunDirectoryError
 
 if TYPE_CHECKING:
     from bulk.cli.question import Question
@@ -40,17 +40,29 @@ def is_under_way(run_dir: Path) -> bool:
     return not (run_dir / LEDGER).exists() and local_run.folder_of(run_dir).is_dir()
 
 
+def refuse_under_way(run_dir: Path) -> None:
+    """Look whether workers do that run.
+
+    Raises:
+        RunDirectoryError: they do; the message names the store that has it.
+    """
+    if is_under_way(run_dir):
+        from bulk.cluster.local_run import folder_of
+
+        where = shlex.join([run_dir.resolve().name, "--store", os.path.relpath(folder_of(run_dir))])
+        raise RunDirectoryError(f"{run_dir} is done by workers: bulk status {where}, and so with the other commands")
+
+
 def approve(run_dir: Path, wave: int) -> int:
     """Open the waves of a run up to that one (number), whether its workers live or not."""
     stored.need_client("--wave")
     from bulk.cluster import local_run
-    from bulk.store.server.shared_server import KEPT, shared_server
 
-    with shared_server(local_run.folder_of(run_dir), KEPT) as place, stored.opened(place.store(), "approve") as store:
+    with stored.opened(str(local_run.folder_of(run_dir)), "approve") as store:
         from bulk.cluster.stored_waves import open_waves
         from bulk.store import runs
 
-        open_waves(store, runs.find(store, run_dir.name), stored.who(), opened=wave)
+        open_waves(store, runs.find(store, run_dir.resolve().name), stored.who(), opened=wave)
     output.out(f"waves up to {wave} of {run_dir} are open")
     output.say("Next: the command that began the run, again, with its --run-dir and --workers")
     return 0

@@ -84,6 +84,7 @@ def standing_of(run_dir: Path) -> "Standing | None":
     Raises:
         RunDirectoryError: there is no run.
     """
+    from bulk.cli.commands.cluster import with_workers
     from bulk.clock import Clock
     from bulk.control import client
     from bulk.engine.origin import NAME
@@ -93,6 +94,7 @@ def standing_of(run_dir: Path) -> "Standing | None":
 
     if (run_dir / NAME).is_file() and not (run_dir / LEDGER).exists():
         return None
+    with_workers.refuse_under_way(run_dir)
     return stand(LedgerView(run_dir), Clock().now(), client.status(run_dir))
 
 
