@@ -4,7 +4,9 @@ Fixed workers for each bucket, so that a drained bucket occupies only its own. T
 taken is taken in the order of priorities at the moment it can be sent. Source: design.md §5.
 """
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import anyio.lowlevel
 
@@ -17,12 +19,14 @@ from bulk.execute.selected_repositories import explained
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import PermitQueue
 from bulk.govern.policy import Draining
-from bulk.govern.pools import Pool
+from bulk.govern.pools import MemberStuck, Pool
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import ErrorCode, Outcome, failed
 from bulk.operation import AnyOperation
 from bulk.schedule.queues import Queue, Work
 from bulk.schedule.scheduler import Scheduler
+
+log = logging.getLogger("bulk.execute")
 
 RESULT_BYTES = 1_500
 """What a finished item takes in memory beside its payload, about (bytes)."""
@@ -68,13 +72,12 @@ class Workers:
                 is_alone = work.lane is None and not job.operation.is_read
                 result_of = job.operation.name if job.operation.result_is_reply and job.save is None else ""
                 tally = ItemTally(is_saved=job.save is not None, is_alone=is_alone, result_of=result_of)
-                context = RequestContext(permit.queue, permit, tally)
+                context = RequestContext(permit.queue, permit, tally, pool if job.operation.is_read else None)
                 if work.behind:
                     await self._work_combined(job, work, context)
                     continue
                 try:
-                    run = self._run_as_app if permit.queue.account.is_minted else self._item_runner.run
-                    outcome = await run(job.operation, work.entry, context)
+                    outcome = await self._run(job.operation, work.entry, context)
                 except CredentialRefused as refusal:
                     if not refusal.is_gone or (tally.requests and not job.operation.is_read):
                         hand_over.abandoned(work, tally)
@@ -98,9 +101,28 @@ class Workers:
         except (RunStopped, RunDirectoryError) as flaw:
             self._stop(flaw)
 
+    def _run(self, operation: AnyOperation, entry: Entry, context: RequestContext) -> Coroutine[Any, Any, Outcome]:
+        if context.pool is not None:
+            return self._run_in_pool(operation, entry, context, context.pool)
+        run = self._run_as_app if context.queue.account.is_minted else self._item_runner.run
+        return run(operation, entry, context)
+
     async def _run_as_app(self, operation: AnyOperation, entry: Entry, context: RequestContext) -> Outcome:
         account = context.queue.account
         return await explained(await self._item_runner.run(operation, entry, context), entry, account)
+
+    async def _run_in_pool(self, operation: AnyOperation, entry: Entry, context: RequestContext, pool: Pool) -> Outcome:
+        """Return the outcome of a read, which begins anew with another member where its own can't go on."""
+        while True:
+            try:
+                return await self._item_runner.run(operation, entry, context)
+            except MemberStuck:
+                pass
+            except CredentialRefused as refusal:
+                log.debug("an item begins anew with another member of its pool: %s", refusal)
+            context.tally.begin_anew()
+            permit = await pool.permit()
+            context = RequestContext(permit.queue, permit, context.tally, pool)
 
     def _go_on_without(self, refusal: CredentialRefused, pool: Pool | None) -> None:
         """Let the other members of a pool go on; raises the refusal where there is none."""

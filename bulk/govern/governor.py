@@ -13,7 +13,8 @@ import anyio.lowlevel
 
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
-from bulk.govern.budgets import shared_bucket
+from bulk.govern.accounts import NO_TOKEN, Account, CredentialSource, Permit, PermitQueue, Trust, Waiter
+from bulk.govern.budgets import charges, pacing, shared_bucket, stated_limits, unusable
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.concurrency.loop_load import LoopLoad
 from bulk.govern.leased_tokens import LeasedTokens
@@ -24,7 +25,7 @@ from bulk.govern.permits.accounts import NO_TOKEN, Account, CredentialSource, Pe
 from bulk.govern.permits.token_expiry import TokenExpiry
 from bulk.govern.policy import Draining, Policy
 from bulk.govern.reachability import Reachability
-from bulk.govern.reactions import BUSY_WHY, FAILURES, PROVING, follow
+from bulk.govern.reactions import BUSY_WHY, FAILURES, PROVING, follow, refused
 from bulk.govern.server_clock import ServerClock
 from bulk.model import Failure, FailureKind, Reply
 from bulk.platform.classification import Limits, Verdict, VerdictKind, date_from_headers

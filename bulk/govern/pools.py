@@ -2,7 +2,8 @@
 
 First comes the one whose window is open already and ends soonest, then those that were not touched, in the order of
 the manifest: were the requests dealt out in turn, all windows would begin together and be empty together. An item stays
-with the member that it began with. Source: interface.md §2 (pools).
+with the member that it began with, because another one may see something else; where that one can't go on for a while,
+a read of few requests begins anew with another. Source: interface.md §2 (pools).
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,14 @@ from bulk.govern.permits.accounts import Permit, PermitQueue, Trust
 
 LOOK_S = 0.25
 """How often it is looked whether another member has something left (seconds)."""
+SHORT_S = 1.0
+"""A pause that is over so soon is waited for (seconds)."""
+MOST_AGAIN = 10
+"""An item of more requests than this is not begun anew: they were in vain (count)."""
+
+
+class MemberStuck(Exception):
+    """Nothing of the member that an item began with leaves for a while, and another one has something left."""
 
 
 class Pool:
@@ -40,12 +49,31 @@ class Pool:
                 permit = self._governor.permit_nowait(queue)
                 if permit is not None:
                     return permit
+            waits_at = next((queue for queue in queues if not self._is_stuck(queue)), queues[0])
             with anyio.move_on_after(LOOK_S):
                 try:
-                    return await self._governor.permit(queues[0], is_new=True)
+                    return await self._governor.permit(waits_at, is_new=True)
                 except CredentialRefused:
                     if all(queue.account.trust is Trust.REFUSED for queue in self._queues):
                         raise
+
+    async def permit_of(self, queue: PermitQueue, requests: int) -> Permit:
+        """Return a permit for an item that began with that member, and has sent so many requests.
+
+        Raises:
+            MemberStuck: it should begin anew, with another member.
+            CredentialRefused, Draining: see `Governor.permit`.
+        """
+        while True:
+            if requests <= MOST_AGAIN and self._is_stuck(queue) and not all(map(self._is_stuck, self._queues)):
+                raise MemberStuck
+            with anyio.move_on_after(LOOK_S):
+                return await self._governor.permit(queue)
+
+    def _is_stuck(self, queue: PermitQueue) -> bool:
+        account = queue.account
+        is_paused = account.paused_until > self._governor.clock.monotonic() + SHORT_S
+        return is_paused or account.trust in (Trust.FROZEN, Trust.REFUSED) or _is_empty(queue)
 
     def _in_order(self) -> list[PermitQueue]:
         """Return the members that may have something left, the one whose turn it is first; else the next to reset."""

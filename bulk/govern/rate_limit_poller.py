@@ -7,6 +7,7 @@ source of a token is asked for the next one before the token ends (`token_expiry
 Source: operations.md, GET rate_limit; failures.md rows 16-19, 34, 35.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 
 import anyio
@@ -15,12 +16,13 @@ from bulk.errors import RunStopped
 from bulk.govern.budgets import probes
 from bulk.govern.first_contact import fault_of
 from bulk.govern.governor import Governor
-from bulk.govern.permits.accounts import Account, PermitQueue, Trust
-from bulk.model import Effect, Failure, Reply, Request
+from bulk.govern.reactions import why_refused
+from bulk.model import Failure, Reply
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Limits, Verdict, VerdictKind, limits_from_body
 
-ASK_LIMITS = Request(method="GET", path="/rate_limit", effect=Effect.READ, accept=frozenset((200, 404)), is_fresh=True)
+log = logging.getLogger("bulk.govern")
+
 ASK_SHARE, ASK_MOST_S = 0.1, 30.0
 ASK_OFF_S = 300.0
 """Where limits are off, how often it is asked whether they still are."""
@@ -62,7 +64,7 @@ class RateLimitPoller:
                 continue
             if account.trust is Trust.FROZEN:
                 if not account.may_renew or not await account.renew(self._clock):
-                    self._governor.refuse(account)
+                    self._refuse()
                 continue
             renewal = self._renewal_due(now)
             if renewal <= now:
@@ -74,6 +76,17 @@ class RateLimitPoller:
                     await account.wake_event.wait()
                 continue
             await self.ask_once()
+
+    def _refuse(self) -> None:
+        account, governor = self._account, self._governor
+        governor.refuse(account)
+        if any(account.name in members for members in governor.pools.values()):
+            log.warning(
+                "a pool goes on without its member %r, whose token the platform refused (%s); %s",
+                account.name,
+                why_refused(account),
+                account.source.renewal_problem or "there is no other one",
+            )
 
     def _renewal_due(self, now: float) -> float:
         time = self._governor.time
@@ -88,7 +101,7 @@ class RateLimitPoller:
         account.token_expiry.tried(now, self._clock.now())
         account.token_expiry.ends_at = account.source.ends_at
         if self._governor.has_ended(account, now):
-            self._governor.refuse(account)
+            self._refuse()
         for queue in account.queues.values():
             queue.wake()
 

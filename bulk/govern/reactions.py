@@ -7,8 +7,10 @@ nothing of the credential leaves for a growing while. A refusal that says nothin
 Source: open-points.md (secondary limits); failures.md rows 16-19.
 """
 
+from bulk.errors import CredentialRefused
+from bulk.govern.accounts import Account, Permit
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
-from bulk.govern.permits.accounts import Permit
+from bulk.platform import phrases
 from bulk.platform.classification import Verdict, VerdictKind
 
 SUFFERING = frozenset((VerdictKind.BUSY, VerdictKind.SERVER_ERROR))
@@ -50,7 +52,7 @@ def follow(
     match verdict.kind:
         case VerdictKind.UNAUTHORIZED:
             if permit.generation == account.generation:
-                account.freeze(now)
+                account.freeze(now, verdict.message)
         case VerdictKind.LOCKED_OUT:
             account.lock_out(now)
         case VerdictKind.LIMITED_PRIMARY:
@@ -102,3 +104,22 @@ def _limited(permit: Permit, now: float, unexplained_s: float) -> None:
             bucket.exhaust()
         queue.refused_at, queue.refused_window = now, bucket.window
     account.ask_soon()
+
+
+def refused(account: Account) -> CredentialRefused:
+    """Return the error for a credential that the platform does not take."""
+    problem = account.source.renewal_problem
+    if account.is_minted:
+        problem = problem or f"the platform does not take tokens of {account.name!r} (401)"
+        return CredentialRefused(account.name, problem, is_gone=account.source.is_gone)
+    return CredentialRefused(
+        account.name,
+        f"the platform refused the credential {account.name!r} ({why_refused(account)}): everything that uses it has "
+        f"stopped. Put a valid token where it is read from{f' ({problem})' if problem else ''}, then resume the run.",
+    )
+
+
+def why_refused(account: Account) -> str:
+    """Return the status with which a token was refused, and the reason where it is another one than that."""
+    said = account.refused_why
+    return f"403: {said}" if phrases.is_suspended(said) else "401"

@@ -24,6 +24,11 @@ _SECONDARY: Final = re.compile(
     r"(?: and have been temporarily blocked from content creation)?[.!]?" + _PLEASE,
     re.IGNORECASE | re.DOTALL,
 )
+_SUSPENDED: Final = re.compile(
+    r"(?:this installation has been suspended|(?:sorry[.,] )?your account (?:was|is|has been) suspended)[.!]?"
+    + _PLEASE,
+    re.IGNORECASE | re.DOTALL,
+)
 _SPAMMED: Final = re.compile(r"validation failed, or the endpoint has been spammed[.!]?", re.IGNORECASE)
 
 _WORD: Final = re.compile(r"\w+")
@@ -65,8 +70,8 @@ def is_secondary_limit(message: str) -> bool:
 
 
 def is_suspended(message: str) -> bool:
-    """Return whether the whole message says that the installation whose token it is was suspended."""
-    return message.strip().rstrip(".") == "This installation has been suspended"
+    """Return whether the whole message says that the installation or the user whose token it is was suspended."""
+    return _SUSPENDED.fullmatch(message.strip()) is not None
 
 
 def is_lock_out(message: str) -> bool:

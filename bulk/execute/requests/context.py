@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from bulk.govern.permits.accounts import Permit, PermitQueue
+from bulk.govern.accounts import Permit, PermitQueue
+from bulk.govern.pools import Pool
 from bulk.model import UNSEEN
 
 
@@ -54,6 +55,11 @@ class ItemTally:
         if result_of:
             self.result_of = result_of
 
+    def begin_anew(self) -> None:
+        """Forget what was read: the item begins anew, with another token."""
+        self.has_read = self.is_by_date = False
+        self.kept_as = None
+
 
 class RequestContext:
     """Holds what the requests of one item, or of items that share theirs, have in common.
@@ -63,13 +69,15 @@ class RequestContext:
         permit: the one that the worker brought along, until the first request takes it.
         tally: what is counted about the item.
         is_settling: its requests look what became of a lost write, which a pause does not hold.
+        pool: among whose members it may begin anew; None: it stays with its queue.
     """
 
-    __slots__ = ("is_settling", "permit", "queue", "tally")
+    __slots__ = ("is_settling", "permit", "pool", "queue", "tally")
 
-    def __init__(self, queue: PermitQueue, permit: Permit | None, tally: ItemTally) -> None:
+    def __init__(self, queue: PermitQueue, permit: Permit | None, tally: ItemTally, pool: Pool | None = None) -> None:
         self.queue: Final = queue
         self.permit = permit
+        self.pool: Final = pool
         self.is_settling = False
         self.tally: Final = tally
 

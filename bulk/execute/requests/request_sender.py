@@ -66,14 +66,17 @@ class RequestSender:
         self.downloads = 0
 
     async def once(self, request: Request, context: RequestContext) -> Tried:
-        """Send `request` once, with the context's permit or one that is waited for; raises what `Governor.permit`
-        raises."""
+        """Send `request` once, with the context's permit or one that is waited for; raises what `Governor.permit` and
+        `Pool.permit_of` raise."""
         governor, queue, tally = self._governor, context.queue, context.tally
         permit = context.take_permit()
         if permit is None:
             self.step_aside(tally)
             is_settling = context.is_settling
-            permit = governor.permit_nowait(queue, is_settling) or await governor.permit(queue, is_settling=is_settling)
+            permit = governor.permit_nowait(queue, is_settling)
+            if permit is None and context.pool is not None:
+                permit = await context.pool.permit_of(queue, tally.requests)
+            permit = permit or await governor.permit(queue, is_settling=is_settling)
         # what a token saw belongs to it alone, unless it is known whose it is: then nothing stored is used after a
         # renewal (failures.md row 37)
         store = key = stored = None

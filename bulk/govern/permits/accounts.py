@@ -19,7 +19,6 @@ import anyio
 from aiolimiter import AsyncLimiter
 
 from bulk.clock import Clock
-from bulk.errors import CredentialRefused
 from bulk.govern.budgets.buckets import LATE_S, Bucket
 from bulk.govern.permits.token_expiry import TokenExpiry
 from bulk.govern.permits.tokens import Tokens
@@ -260,6 +259,7 @@ class Account:
         identity: whose answers its tokens see, where that outlives them; empty: each token's alone.
         is_minted: its tokens are made when they are needed, the first one too; at first there is none.
         minted_at: when the present one was (monotonic). young_tries: how often it was refused since (count).
+        refused_why: what the platform said when it last did not take the token, for people.
         changed: called when it was frozen or paused, or may go on.
     """
 
@@ -290,14 +290,18 @@ class Account:
     is_minted: bool = False
     minted_at: float = 0.0
     young_tries: int = 0
+    refused_why: str = ""
     wake_event: anyio.Event = field(default_factory=anyio.Event)
     changed: Callable[["Account"], None] = lambda _: None
 
     def pause(self, until: float, why: str) -> None:
-        """Let nothing of this credential leave before `until` (monotonic)."""
+        """Let nothing of this credential leave before `until` (monotonic), nor of others that act for its user."""
         if until > self.paused_until:
             self.paused_until, self.paused_why = until, why
             self.changed(self)
+            for queue in self.queues.values():
+                for sibling in queue.siblings:
+                    sibling.account.pause(until, why)
 
     def reopen(self, now: float) -> None:
         """Let go on what `/rate_limit` has explained: the empty bucket waits for its reset, the others go on."""
@@ -331,8 +335,9 @@ class Account:
             queue.wake()
         return True
 
-    def freeze(self, now: float) -> None:
+    def freeze(self, now: float, said: str = "") -> None:
         """Let nothing more leave with this token after a 401; one that is quite new is tried again a little later."""
+        self.refused_why = said
         if self.is_minted and self.trust is Trust.UNPROVEN and self.young_tries < YOUNG_TRIES:
             if now < self.paused_until:
                 return
@@ -385,14 +390,3 @@ class Account:
     def wake(self) -> None:
         """Let the watcher look again."""
         self.wake_event.set()
-
-    def refusal(self) -> CredentialRefused:
-        """Return the error for a credential that the platform does not take."""
-        if self.is_minted:
-            problem = self.source.renewal_problem or f"the platform does not take tokens of {self.name!r} (401)"
-            return CredentialRefused(self.name, problem, is_gone=self.source.is_gone)
-        return CredentialRefused(
-            self.name,
-            f"the platform refused the credential {self.name!r} (401): everything that uses it has stopped. "
-            "Put a valid token where it is read from, then resume the run.",
-        )
