@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tests.schemas.areas.repositories import Repository
+from tests.schemas.areas.repositories import WholeRepository
 from tests.schemas.words import Count, Id, Shape, Text, Timestamp, Url
 
 
@@ -61,7 +61,7 @@ class AccessToken(Shape, kw_only=True):
     expires_at: Timestamp
     permissions: dict[str, str]
     repository_selection: Text
-    repositories: list[Repository] | msgspec.UnsetType = msgspec.UNSET
+    repositories: list[WholeRepository] | msgspec.UnsetType = msgspec.UNSET
 
 
 class User(Shape, kw_only=True):

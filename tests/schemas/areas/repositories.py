@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from tests.schemas.words import Id, Shape, Text, Url
+from tests.schemas.words import Id, Shape, Text, Timestamp, Url
 
 
 class Owner(Shape, kw_only=True):
@@ -83,3 +83,41 @@ class Repository(Shape, kw_only=True):
     trees_url: Url
     git_url: Text | UnsetType = UNSET
     ssh_url: Text | UnsetType = UNSET
+
+
+class WholeRepository(Repository, kw_only=True):
+    """The same with how it is fetched and what it has, as a token that was asked for with repositories names them."""
+
+    created_at: Timestamp
+    updated_at: Timestamp
+    pushed_at: Timestamp
+    clone_url: Url
+    git_url: Text
+    ssh_url: Text
+    svn_url: Url
+    mirror_url: Url | None
+    homepage: Text | None
+    language: Text | None
+    license: None
+    size: int
+    stargazers_count: int
+    watchers_count: int
+    watchers: int
+    forks_count: int
+    forks: int
+    open_issues_count: int
+    open_issues: int
+    has_issues: bool
+    has_projects: bool
+    has_downloads: bool
+    has_wiki: bool
+    has_pages: bool
+    has_discussions: bool
+    archived: bool
+    disabled: bool
+    allow_forking: bool
+    is_template: bool
+    web_commit_signoff_required: bool
+    topics: list[Text]
+    visibility: Literal["public", "private", "internal"]
+    default_branch: Text

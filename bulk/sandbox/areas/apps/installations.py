@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bulk.sandbox.areas.apps.app_objects import app_object, installation_object, selection_of
-from bulk.sandbox.areas.shared.organization_repositories import by_ids
-from bulk.sandbox.areas.shared.repository_objects import repository_object
+from bulk.sandbox.areas.organizations.organization_repositories import by_ids
+from bulk.sandbox.areas.organizations.repository_objects import whole_repository
 from bulk.sandbox.clock import iso
 from bulk.sandbox.http import paging
 from bulk.sandbox.http.access import Access
@@ -126,7 +126,7 @@ async def create_access_token(call: Call) -> Answer:
     }
     if repositories is not None:
         owner = call.context.state.organization_by_id(installation.organization_id)
-        answer["repositories"] = [repository_object(call, owner, each) for each in repositories]
+        answer["repositories"] = [whole_repository(call, owner, each) for each in repositories]
     return Answer(201, body=answer, effect=f"token of installation {installation.id}")
 
 

@@ -83,15 +83,21 @@ def repository_object(call: Call, owner: Organization, repository: Repository) -
 
 
 def event_repository(call: Call, owner: Organization, repository: Repository) -> dict[str, object]:
-    """Return a repository as webhooks are told of it right after a push: also how it is fetched, and what it has."""
+    """Return a repository as webhooks are told of it right after a push."""
+    whole = whole_repository(call, owner, repository)
+    return {**whole, "updated_at": iso(call.now), "pushed_at": iso(call.now), "organization": owner.login}
+
+
+def whole_repository(call: Call, owner: Organization, repository: Repository) -> dict[str, object]:
+    """Return a repository with how it is fetched, and with what it has."""
     full_name = f"{owner.login}/{repository.name}"
     host = urlsplit(call.site_url)
     nothing = ("stargazers_count", "watchers_count", "watchers", "forks_count", "forks", "open_issues_count")
     return {
         **repository_object(call, owner, repository),
         "created_at": iso(repository.created_at),
-        "updated_at": iso(call.now),
-        "pushed_at": iso(call.now),
+        "updated_at": iso(repository.created_at),
+        "pushed_at": iso(repository.created_at),
         "clone_url": f"{call.site_url}/{full_name}.git",
         "git_url": f"git://{host.netloc}/{full_name}.git",
         "ssh_url": f"git@{host.hostname}:{full_name}.git",
@@ -117,7 +123,6 @@ def event_repository(call: Call, owner: Organization, repository: Repository) ->
         "topics": [],
         "visibility": "private" if repository.private else "public",
         "default_branch": repository.default_branch,
-        "organization": owner.login,
     }
 
 
