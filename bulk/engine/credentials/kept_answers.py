@@ -21,6 +21,8 @@ from bulk.platform.wire import Wire
 
 ASK_USER = Request(method="GET", path="/user", accept=frozenset((200, 401, 403, 404)), is_fresh=True)
 SCOPES = "x-oauth-scopes"
+_OF_SCOPES, _FINE_GRAINED = ("ghp_", "gho_"), "github_pat_"
+"""How tokens begin that have scopes, and one that has none; those of older platforms have no such begin."""
 
 
 async def recognise(
@@ -84,8 +86,21 @@ async def _told(account: Account, transport: Wire) -> tuple[str, str]:
     number = answer.body.get("id") if isinstance(answer.body, dict) else None
     if not isinstance(number, int):
         return "", ""
-    if SCOPES not in answer.headers:
-        return f"user:{number}", ""
-    kind = account.token.reveal()[:4] if account.token.reveal()[3:4] == "_" else ""
-    scopes = sorted(scope.strip() for scope in answer.headers[SCOPES].split(","))
-    return f"user:{number}", f"user:{number} {kind} {' '.join(scopes)}"
+    return f"user:{number}", identity_of(account.token.reveal(), number, answer.headers.get(SCOPES))
+
+
+def identity_of(token: str, number: int, told: str | None) -> str:
+    """Return whose answers a user's token sees; empty where tokens of his that look the same may see others.
+
+    Only classic and OAuth tokens see the same where their scopes are the same, and only they name any: what
+    fine-grained tokens and those of an App may do is not told.
+
+    Args:
+        number: of the user. told: what the platform says of its scopes; None: nothing.
+    """
+    if told is None:
+        return ""
+    kind = token[:4] if token[3:4] == "_" else ""
+    scopes = sorted(filter(None, map(str.strip, told.split(","))))
+    is_known = kind in _OF_SCOPES or (scopes and not kind and not token.startswith(_FINE_GRAINED))
+    return f"user:{number} {kind} {' '.join(scopes)}" if is_known else ""
