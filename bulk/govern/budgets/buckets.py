@@ -267,6 +267,9 @@ class Bucket:
         """Agree on the end of the window: what the first witness says, of those that are believed most; a second is no
         difference.
         """
+        shown, asked, agreed = self.shown.reset_at, self.asked.reset_at, self.reset_at
+        if not self.is_assumed and (shown == agreed or not shown) and (asked == agreed or not asked):
+            return  # as for nearly every answer: nobody names another one
         both = [each for each in (self.shown, self.asked) if each.reset_at]
         good = [each for each in both if not each.is_blamed]
         ends = [each.reset_at for each in good if not (each.is_vague and self._is_surpassed(each, good, late))]
