@@ -4,6 +4,7 @@ It is asked by lines on its standard input, one after the other, and ends when t
 however that one ends, and in the middle of its work as well.
 """
 
+import collections
 import contextlib
 import os
 import queue
@@ -17,6 +18,9 @@ from typing import BinaryIO, NoReturn
 
 END_S = 30.0
 """So long one that was killed is waited for; the system can't end what waits for a disk (seconds)."""
+
+_LINES, _LINE_BYTES = 20, 1_000
+"""Of its standard error the last few lines are kept, each no longer than this (count, bytes)."""
 
 _INHERITED = frozenset(
     ("PATH", "HOME", "LANG", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "SYSTEMROOT")
@@ -37,6 +41,16 @@ class ChildProcess:
             [sys.executable, "-m", module], stdin=pipe, stdout=pipe, stderr=pipe, env=_environ()
         )
         self._owner = os.getpid()
+        self._errors = collections.deque[bytes](maxlen=_LINES)
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        """Take what it says on standard error while it works: nobody reading, it would wait once the pipe is full."""
+        said = self._process.stderr
+        assert said is not None
+        with said:
+            self._errors.extend(iter(lambda: said.readline(_LINE_BYTES), b""))
 
     @property
     def is_usable(self) -> bool:
@@ -69,11 +83,16 @@ class ChildProcess:
         """End it, and return its exit code and the last line of its standard error."""
         self._process.kill()
         try:
-            _, said = self._process.communicate(timeout=END_S)
+            code = self._process.wait(END_S)
         except subprocess.TimeoutExpired:
             return -signal.SIGKILL, f"it was killed, and still runs {END_S:.0f} s later"
-        lines = said.decode("utf-8", "replace").strip().splitlines()
-        return self._process.returncode, lines[-1] if lines else "no message"
+        self._listener.join(END_S)
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(OSError):  # what it was given last, and never took
+                pipe.close()
+        lines = b"".join(self._errors).decode("utf-8", "replace").strip().splitlines()
+        return code, lines[-1] if lines else "no message"
 
 
 def _environ() -> dict[str, str]:

@@ -47,6 +47,27 @@ class DiesConverting(CreateSnapshot):
         raise AssertionError
 
 
+class Talkative(CreateSnapshot):
+    """Says more on standard error than a pipe holds, as a library does that warns of each component."""
+
+    @classmethod
+    def converted(cls, field, data):
+        """Warn of much, then convert."""
+        for number in range(5_000):
+            sys.stderr.write(f"component {number} has no version {'.' * 100}\n")
+        return CREATE.converted(field, data)
+
+
+class TalksAndFails(Talkative):
+    """Ends its process after that, with a reason."""
+
+    @classmethod
+    def converted(cls, field, data):
+        """Warn of much, then end."""
+        super().converted(field, data)
+        raise MemoryError("no memory is left")
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A folder with a large bill, a small one, and one that is none."""
@@ -135,6 +156,13 @@ def test_a_file_that_ends_every_process_is_a_flaw_and_the_next_one_is_converted(
     with pytest.raises(FileError, match=r"'large.json': the process that converts it ended 2 times, the last with -9"):
         content(converter, folder, operation=DiesConverting())
     assert content(converter, folder).is_converted
+
+
+def test_a_process_that_says_much_is_heard_while_it_works(converter, folder):
+    """More on standard error than a pipe holds (64 kB) holds nothing up, and the last line is told where it ends."""
+    assert content(converter, folder, operation=Talkative()).is_converted
+    with pytest.raises(FileError, match="the last with 1: MemoryError: no memory is left"):
+        content(converter, folder, operation=TalksAndFails())
 
 
 def test_it_ends_with_its_owner_and_gets_no_secret(folder):
