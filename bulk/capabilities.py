@@ -121,8 +121,11 @@ class CreatesNames(Operation[ItemT]):
         return ""
 
     def steps_to_look_back(self, item: ItemT) -> Steps:
-        """Do what `steps` does, to look whether an item that was done still is: what it has made is no conflict."""
-        return self.steps(msgspec.structs.replace(item, if_exists="unchanged") if hasattr(item, "if_exists") else item)
+        """Do what `steps` does, to look whether an item that was done still is: what it has made is no conflict.
+
+        An operation that refuses what is there already says here how it is taken.
+        """
+        return self.steps(item)
 
 
 class Combinable(Operation[ItemT]):

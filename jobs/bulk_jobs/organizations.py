@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 from msgspec import Meta
 
 from bulk import urls
@@ -100,6 +101,9 @@ class CreateOrganization(
 
     def conflict(self, earlier: object, later: CreateOrganizationItem) -> Conflict | None:
         return overwrites.of_organizations(earlier, later)
+
+    def steps_to_look_back(self, item: CreateOrganizationItem) -> Steps:
+        return self.steps(msgspec.structs.replace(item, if_exists="unchanged"))
 
     def new_names(self, item: CreateOrganizationItem) -> tuple[str, ...]:
         return (item.login,)

@@ -179,6 +179,9 @@ class CreateWebhook(
     def lanes(self, item: CreateWebhookItem) -> tuple[str, ...]:
         return (item.org,)
 
+    def steps_to_look_back(self, item: CreateWebhookItem) -> Steps:
+        return self.steps(msgspec.structs.replace(item, if_exists="unchanged"))
+
     def collection(self, item: CreateWebhookItem) -> str:
         return hooks_path(item.org)
 

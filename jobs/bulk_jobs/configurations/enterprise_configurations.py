@@ -7,6 +7,7 @@ the name is taken: the list tells. Source: specification, Code security configur
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from bulk.capabilities import CreatesNames, Returns
@@ -201,6 +202,9 @@ class CreateEnterpriseConfiguration(CreatesNames[CreateConfigurationItem], Retur
 
     def lanes(self, item: CreateConfigurationItem) -> tuple[str, ...]:
         return (item.enterprise,)
+
+    def steps_to_look_back(self, item: CreateConfigurationItem) -> Steps:
+        return self.steps(msgspec.structs.replace(item, if_exists="unchanged"))
 
     def collection(self, item: CreateConfigurationItem) -> str:
         return _path(item)

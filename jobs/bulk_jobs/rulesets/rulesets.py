@@ -229,6 +229,9 @@ class CreateOrganizationRuleset(CreatesNames[CreateRulesetItem], Returns[Ruleset
     def lanes(self, item: CreateRulesetItem) -> tuple[str, ...]:
         return (item.org,)
 
+    def steps_to_look_back(self, item: CreateRulesetItem) -> Steps:
+        return self.steps(msgspec.structs.replace(item, if_exists="unchanged"))
+
     def collection(self, item: CreateRulesetItem) -> str:
         return rulesets_path(item.org)
 
