@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shlex
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from bulk.audit.schedules.audited import LONGEST_S, Audited, Emitted
@@ -11,14 +11,14 @@ from bulk.audit.schedules.times import Times
 from bulk.errors import UsageError
 
 
-def emit(times: Times, audited: Audited) -> Emitted:
-    """Return the workflow.
+def emit(times: Times, audited: Audited, at: datetime) -> Emitted:
+    """Return the workflow; `at`: now.
 
     Raises:
         UsageError: the times can't be written in UTC.
     """
     text = json.dumps
-    expression, warnings = _in_utc(times, audited)
+    expression, warnings = _in_utc(times, audited, at)
     command = shlex.join(audited.command("bulk", audited.manifest.name, "audits")).replace("${{", "$ {{")
     secrets = "".join(f"\n          {name}: ${{{{ secrets.{name} }}}}" for name in audited.secrets)
     environment = f"\n        env:{secrets}" if secrets else ""
@@ -56,7 +56,7 @@ jobs:
     )
 
 
-def _in_utc(times: Times, audited: Audited) -> tuple[str, list[str]]:
+def _in_utc(times: Times, audited: Audited, at: datetime) -> tuple[str, list[str]]:
     """Return the expression in UTC, with a minute that is not the full hour, and what to know about it."""
     minute, hour, *days = times.expression.split()
     warnings = ["runs come late, at busy times by hours, or not at all; after 60 days without a commit they stop"]
@@ -68,11 +68,25 @@ def _in_utc(times: Times, audited: Audited) -> tuple[str, list[str]]:
         return " ".join((minute, hour, *days)), warnings
     if not hour.isdecimal():
         raise UsageError("--emit actions: schedules are in UTC there; give one hour, or --tz UTC")
-    now = datetime(2026, 1, 15, int(hour), tzinfo=ZoneInfo(times.zone))
-    utc = now.astimezone(UTC)
-    if utc.date() != now.date() and days != ["*", "*", "*"]:
-        raise UsageError(f"--emit actions: {hour}:00 in {times.zone} is another day in UTC: give --tz UTC and its days")
+    zone = ZoneInfo(times.zone)
+    year = [at.astimezone(zone).replace(hour=int(hour), minute=0, fold=0) + timedelta(days=day) for day in range(366)]
+    january = next(each for each in year if each.month == 1 and each.day > 1)
+    utc = january.astimezone(UTC)
     if utc.minute:
         raise UsageError(f"--emit actions: {times.zone} is no whole hours from UTC: give --tz UTC")
-    warnings.append(f"schedules are in UTC there: this is the winter time of {times.zone}, an hour off in summer")
+    shifts = sorted({_offset(each) - _offset(january) for each in year})
+    if days != ["*", "*", "*"] and any((utc + _offset(january) + shift).date() != utc.date() for shift in shifts):
+        raise UsageError(f"--emit actions: {hour}:00 in {times.zone} is another day in UTC: give --tz UTC and its days")
+    told = " or ".join(_told(shift) for shift in shifts if shift)
+    if told:
+        warnings.append(f"schedules are in UTC there: this is the time of {times.zone} in January, and else {told}")
     return " ".join((minute, str(utc.hour), *days)), warnings
+
+
+def _offset(moment: datetime) -> timedelta:
+    return moment.utcoffset() or timedelta()
+
+
+def _told(shift: timedelta) -> str:
+    minutes = round(abs(shift) / timedelta(minutes=1))
+    return f"{minutes} minutes {'later' if shift > timedelta() else 'earlier'}"

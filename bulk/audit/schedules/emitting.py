@@ -20,7 +20,7 @@ def emit(form: str, times: Times, audited: Audited, at: datetime) -> Emitted:
         case "kubernetes":
             found = kubernetes.emit(times, audited)
         case _:
-            return actions.emit(times, audited)  # which is in UTC
+            return actions.emit(times, audited, at)  # which is in UTC
     return Emitted(found.files, [*found.warnings, *_warnings(odd_nights(times, at), times.zone)])
 
 

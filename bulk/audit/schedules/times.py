@@ -4,7 +4,8 @@ They are read by cronsim, which is right at changes of clock: a time that happen
 left out counts when the clock has gone on.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -12,6 +13,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from bulk.errors import UsageError
 from bulk.flaws import shown, unknown_name
+
+SUNDAY = 7
+"""Its other name, beside 0."""
+
+_NO_ZONES = frozenset({"localtime", "Factory"})
+_NAMES = re.compile("JUL|WED")
+_STEP_OF_ONE = re.compile(r"(?:(?<=,)|^)\w+/\w*")
 
 NEXT = 5
 """Times that are shown (count)."""
@@ -61,22 +69,17 @@ def times_of(expression: str, zone: str) -> Times:
         from cronsim import CronSim, CronSimError
     except ImportError:
         raise UsageError("schedules need cronsim: pip install 'bulkops[audit]'") from None
-    try:
-        ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        why = unknown_name(zone, sorted(available_timezones()), "time zone")
-        raise UsageError(f"--tz {shown(zone)}: {why}") from None
+    _check_zone(zone)
     fields = expression.split()
-    if len(fields) != 5:
-        raise UsageError(
-            f"--cron {shown(expression)}: expected five fields (minute hour day month weekday), as in '30 2 * * *'"
-        )
-    if any(letter in expression.upper().replace("JUL", "") for letter in "L#W"):
-        raise UsageError(f"--cron {shown(expression)}: L, W and # are not known to every scheduler")
+    flaw = _flaw_of(fields)
+    if flaw:
+        raise UsageError(f"--cron {shown(expression)}: {flaw}")
     try:
         found = CronSim(" ".join(fields), datetime(2026, 1, 1))  # noqa: DTZ001 - only its fields are read
     except CronSimError as error:
         raise UsageError(f"--cron {shown(expression)}: {str(error).lower()}") from None
+    if SUNDAY in found.weekdays and not fields[4].startswith("*"):  # not every scheduler knows it as 7
+        fields[4] = ",".join(map(str, sorted({day % 7 for day in found.weekdays if isinstance(day, int)})))
     return Times(
         expression=" ".join(fields),
         zone=zone,
@@ -87,6 +90,38 @@ def times_of(expression: str, zone: str) -> Times:
         weekdays=_some({day % 7 for day in found.weekdays if isinstance(day, int)}, 7) if fields[4] != "*" else None,
         is_any_day=fields[2] != "*" and fields[4] != "*",
     )
+
+
+def _check_zone(zone: str) -> None:
+    """Refuse what is no zone, or another one on each machine."""
+    try:
+        if zone not in _NO_ZONES:
+            ZoneInfo(zone)
+            return
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        pass
+    known = available_timezones() - _NO_ZONES
+    same = next((each for each in known if each.casefold() == zone.casefold()), "")
+    why = f"unknown time zone; did you mean {same}?" if same else unknown_name(zone, known, "time zone")
+    raise UsageError(f"--tz {shown(zone)}: {why}")
+
+
+def _flaw_of(fields: Sequence[str]) -> str:
+    """Return what of an expression schedulers lack, or read each in its own way; empty where they agree."""
+    if len(fields) != 5:
+        return "expected five fields (minute hour day month weekday), as in '30 2 * * *'"
+    _, _, day, _, weekday = fields
+    if re.search("[LW#]", _NAMES.sub("", " ".join(fields).upper())):
+        return "L, W and # are not known to every scheduler"
+    found = next((each[0] for field in fields if (each := _STEP_OF_ONE.search(field))), "")
+    if found:
+        return f"{found}: a step of one value is not known to every scheduler; give a range, as in 5-59/15, or a list"
+    if "*" not in (day, weekday) and (day.startswith("*") or weekday.startswith("*")):
+        return (
+            "some schedulers want both the day of the month and the weekday to fit where one begins with *, others one "
+            "of them; give a list instead, as in 1,3,5"
+        )
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +145,11 @@ def odd_nights(times: Times, at: datetime) -> OddNights:
         return OddNights((), ())
     for midnight in _days_of_change(ZoneInfo(times.zone), at):
         for found in times.after(midnight - timedelta(seconds=1)):
-            if found.date() != midnight.date():
-                break
             if found.hour not in times.hours or (times.minutes is not None and found.minute not in times.minutes):
-                left_out.append(found)
+                if found not in left_out:  # it may be the first moment of the next day
+                    left_out.append(found)
+            elif found.date() != midnight.date():
+                break
             elif found.utcoffset() != found.replace(fold=1 - found.fold).utcoffset():
                 repeated.append(found)
     return OddNights(tuple(left_out), tuple(repeated))

@@ -8,7 +8,6 @@ import subprocess
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise, takewhile
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import kubernetes_validate
 import pytest
@@ -68,19 +67,23 @@ def test_each_day_has_one_night(zone, expression):
         ("30 2 * * *", "America/New_York", 10),
         ("15 2 * * *", "Australia/Lord_Howe", 10),
         ("45 1 * * *", "Australia/Lord_Howe", 0),
+        ("30 23 * * *", "America/Nuuk", 10),
+        ("30 0 * * *", "Africa/Cairo", 10),
+        ("30 0 * * *", "America/Havana", 10),
+        ("45 2 * * *", "Asia/Kolkata", 0),
     ],
 )
 def test_systemd_starts_one_night_each_day(expression, zone, left_out):
-    """What is written for systemd, as systemd itself reads it over both changes of the clock: once each day, also where
-    the clock leaves the time out, or has it twice."""
+    """What is written for systemd, as systemd itself reads it over both changes of the clock: once each night, also
+    where the clock leaves the time out, or has it twice."""
     now = datetime(2027, 2, 20, 12, tzinfo=UTC)
     timer = emit("systemd", times_of(expression, zone), AUDITED, now).files["bulk-audit-fleet.timer"]
     calendars = [line.partition("=")[2] for line in timer.splitlines() if line.startswith("OnCalendar=")]
     assert len(calendars) == 1 + left_out
     if shutil.which("systemd-analyze"):
-        days = sorted(at.astimezone(ZoneInfo(zone)).date() for at in elapses(calendars[:2], now))
-        assert len(days) == DAYS + bool(left_out)
-        assert all(later - earlier == timedelta(days=1) for earlier, later in pairwise(days))
+        nights = sorted(elapses(calendars[:2], now))
+        assert len(nights) == DAYS + bool(left_out)
+        assert all(timedelta(hours=22) <= later - earlier <= timedelta(hours=26) for earlier, later in pairwise(nights))
 
 
 DAYS = 262
@@ -112,6 +115,21 @@ def test_a_cron_expression_becomes_a_calendar(expression, calendars):
     if shutil.which("systemd-analyze"):
         for calendar in calendars:
             subprocess.run(["systemd-analyze", "calendar", calendar], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("0 2 * * 7", "0 2 * * 0"),
+        ("0 2 * * 5-7", "0 2 * * 0,5,6"),
+        ("0 2 1 * 1-7/3", "0 2 1 * 0,1,4"),
+        ("0  2 * * wed", "0 2 * * wed"),
+        ("0 2 * jul-sep */2", "0 2 * jul-sep */2"),
+    ],
+)
+def test_every_scheduler_can_read_an_expression(written, read):
+    """Kubernetes and Actions don't know Sunday as 7; names stay."""
+    assert times_of(written, "UTC").expression == read
 
 
 def test_systemd_takes_the_units(home):
@@ -162,7 +180,32 @@ def test_cron_and_actions_say_what_they_lack(home):
     minute, hour = workflow["on"]["schedule"][0]["cron"].split()[:2]
     assert (hour, 0 < int(minute) < 60) == ("1", True)
     assert workflow["jobs"]["audit"]["steps"][-1]["env"]["CHAT"] == "${{ secrets.CHAT }}"
-    assert "an hour off in summer" in said
+    assert "this is the time of Europe/Berlin in January, and else 60 minutes later" in said
+
+
+@pytest.mark.parametrize(
+    ("zone", "hour", "else_"),
+    [
+        ("Asia/Tokyo", "17", ""),
+        ("Australia/Sydney", "15", "60 minutes earlier"),
+        ("Australia/Lord_Howe", "15", "30 minutes earlier"),
+        ("Africa/Casablanca", "1", "60 minutes earlier"),
+        ("Antarctica/Troll", "2", "120 minutes later"),
+    ],
+)
+@pytest.mark.parametrize("month", [1, 7, 12])
+def test_a_workflow_says_by_how_much_its_time_moves(zone, hour, else_, month):
+    """South of the equator January is summer, some clocks change by half an hour, and many never do."""
+    found = emit("actions", times_of("30 2 * * *", zone), AUDITED, datetime(2027, month, 1, tzinfo=UTC))
+    (workflow,) = found.files.values()
+    assert f'cron: "30 {hour} * * *"' in workflow
+    assert [text.partition("and else ")[2] for text in found.warnings[1:]] == ([else_] if else_ else [])
+
+
+def test_a_workflow_refuses_days_that_are_others_in_summer():
+    """In summer 23:30 UTC is the next day in London."""
+    with pytest.raises(UsageError, match="another day in UTC"):
+        emit("actions", times_of("30 23 * * 1-5", "Europe/London"), AUDITED, datetime(2027, 1, 1, tzinfo=UTC))
 
 
 @pytest.mark.parametrize(
@@ -172,6 +215,12 @@ def test_cron_and_actions_say_what_they_lack(home):
         ("30 25 * * *", "UTC", "bad hour"),
         ("0 0 L * *", "UTC", "not known to every scheduler"),
         ("30 2 * * *", "Europe/Berln", "did you mean Europe/Berlin"),
+        ("30 2 * * *", "europe/berlin", "did you mean Europe/Berlin"),
+        ("30 2 * * *", "localtime", "unknown time zone"),
+        ("5/15 2 * * *", "UTC", "5/15: a step of one value is not known to every scheduler"),
+        ("0 2 1,3/2 * *", "UTC", "3/2: a step of one value"),
+        ("0 2 */2 * 1", "UTC", "some schedulers want both"),
+        ("0 2 1 * */2", "UTC", "some schedulers want both"),
     ],
 )
 def test_what_is_no_time_is_told(cron, zone, says):
