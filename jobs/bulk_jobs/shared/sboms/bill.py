@@ -31,12 +31,15 @@ class Bill:
     without_url: int = 0
 
     def add(self, reference: str, url: str, *, is_development: bool = False) -> None:
-        """Take a component; one without a package URL is counted, and one without a reference goes by its URL."""
+        """Take a component; one without a package URL is counted, and one without a reference goes by its URL, as does
+        one whose reference another one has taken.
+        """
         if not url:
             self.without_url += 1
             return
         key = reference or url
-        self.packages[key] = url
+        if self.packages.setdefault(key, url) != url:
+            self.packages[key := url] = url
         if is_development:
             self.development.add(key)
 

@@ -65,9 +65,14 @@ def read_json(data: bytes) -> Bill:
 
 def _take(components: Iterable[_Component], bill: Bill) -> None:
     for component in components:
-        bill.add(component.bom_ref, component.purl, is_development=component.scope in _NOT_AT_RUN_TIME)
+        _add(bill, component.bom_ref, component.purl, component.scope)
         if component.components:
             _take(component.components, bill)
+
+
+def _add(bill: Bill, reference: str, url: str, scope: str) -> None:
+    if (reference or url) not in bill.roots:  # what the bill is about is no part of itself, also where it is listed
+        bill.add(reference, url, is_development=scope in _NOT_AT_RUN_TIME)
 
 
 def read_xml(data: bytes) -> Bill:
@@ -78,7 +83,9 @@ def read_xml(data: bytes) -> Bill:
     """
     try:
         return _Xml().read(data)
-    except expat.ExpatError as error:
+    except BillFlaw:
+        raise
+    except (expat.ExpatError, LookupError, ValueError) as error:  # the latter for an encoding that it says to have
         raise BillFlaw(f"is no XML that can be read: {error}") from None
 
 
@@ -104,9 +111,13 @@ class _Xml:
         return self._bill
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        name, inside = tag.rpartition(" ")[2], self._open
-        if not inside and (name != "bom" or not tag.startswith(NAMESPACE)):
-            raise BillFlaw(f"is XML, and no CycloneDX: its first element is {name[:60]}")
+        (space, _, name), inside = tag.rpartition(" "), self._open
+        is_own = space.startswith(NAMESPACE)
+        if not inside and (name != "bom" or not is_own):
+            where = "" if is_own else f", and {space[:60] or 'none'} its namespace"
+            raise BillFlaw(f"is XML, and no CycloneDX: its first element is {name[:60]}{where}")
+        if not is_own:  # elements of others may have the same names
+            name = ""
         self._field = ""  # text behind an element within is none of its own
         self._said.clear()
         if name == "component":
@@ -145,8 +156,7 @@ class _Xml:
             bill.name = found.get("name", "")
             bill.roots = [found["bom-ref"] or found.get("purl", "")]
         elif inside[-1] == "components" and "tools" not in inside:
-            is_development = found.get("scope", "") in _NOT_AT_RUN_TIME
-            bill.add(found["bom-ref"], found.get("purl", ""), is_development=is_development)
+            _add(bill, found["bom-ref"], found.get("purl", ""), found.get("scope", ""))
 
 
 def _refuse(*_: object) -> None:

@@ -1,5 +1,7 @@
 """Which form a file has, told by its content: CycloneDX or SPDX 2, plain or compressed."""
 
+import gzip
+import io
 import zlib
 
 import msgspec
@@ -13,12 +15,15 @@ MOST_BYTES = 256 * 1024 * 1024
 """Largest bill after decompression (bytes); what grows beyond is refused."""
 
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
+_UTF_16 = b"\xff\xfe", b"\xfe\xff"
+"""What a file begins with that a shell of Windows has written."""
 
 
 class _Head(msgspec.Struct, rename={"bom_format": "bomFormat", "spdx_version": "spdxVersion", "context": "@context"}):
     bom_format: str = ""
     spdx_version: str = ""
     context: msgspec.Raw = msgspec.Raw(b"")
+    sbom: msgspec.Raw = msgspec.Raw(b"")
 
 
 _HEAD = msgspec.json.Decoder(_Head)
@@ -30,37 +35,50 @@ def read_bill(data: bytes) -> Bill:
     Raises:
         BillFlaw: it has no form that is known, or can't be read.
     """
-    text = _decompressed(data).removeprefix(_BOM)
+    raw = _decompressed(data)
+    text = _in_utf_8(raw)
     first = text.lstrip()[:1]
     if first == b"<":
-        return cyclonedx.read_xml(text)
+        return cyclonedx.read_xml(raw)  # which says its encoding itself
     if first != b"{":
         raise BillFlaw("expected a bill of materials: CycloneDX as JSON or XML, or SPDX 2.2 or 2.3 as JSON")
     head = decode(_HEAD, text, "JSON")
+    if bytes(head.sbom).startswith(b"{"):  # as the platform itself exports it
+        text = bytes(head.sbom)
+        head = decode(_HEAD, text, "JSON")
     if head.bom_format.casefold() == "cyclonedx":
         return cyclonedx.read_json(text)
     if head.spdx_version in ("SPDX-2.2", "SPDX-2.3"):
         return spdx.read_json(text)
     if head.spdx_version:
         raise BillFlaw(f"is {head.spdx_version[:20]}; SPDX 2.2 and 2.3 can be read")
-    if b"spdx.org/rdf/3" in bytes(head.context):
+    if b"spdx.org/rdf/3" in bytes(head.context).replace(b"\\/", b"/"):
         raise BillFlaw("is SPDX 3, which is another model; export it as SPDX 2.3 or CycloneDX")
     raise BillFlaw("is JSON, and neither CycloneDX (bomFormat) nor SPDX 2 (spdxVersion)")
+
+
+def _in_utf_8(data: bytes) -> bytes:
+    if not data.startswith(_UTF_16):
+        return data.removeprefix(_BOM)
+    try:
+        return data.decode("utf-16").encode()
+    except UnicodeError as error:
+        raise BillFlaw(f"is no UTF-16 that can be read: {error}") from None
 
 
 def _decompressed(data: bytes) -> bytes:
     try:
         if data.startswith(_GZIP):
-            unpack = zlib.decompressobj(wbits=31)
-            found = unpack.decompress(data, MOST_BYTES + 1)
-            if not unpack.eof and len(found) <= MOST_BYTES:
-                raise BillFlaw("is gzip that ends too early")
+            with gzip.open(io.BytesIO(data)) as file:
+                found = file.read(MOST_BYTES + 1)
         elif data.startswith(_ZSTD):
-            with zstandard.ZstdDecompressor().stream_reader(data) as reader:
+            with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
                 found = reader.read(MOST_BYTES + 1)
         else:
             return data
-    except (zlib.error, zstandard.ZstdError) as error:
+    except EOFError:
+        raise BillFlaw("is gzip that ends too early") from None
+    except (zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
         raise BillFlaw(f"can't be decompressed: {error}") from None
     if len(found) > MOST_BYTES:
         raise BillFlaw(f"has more than {MOST_BYTES // 1024 // 1024} MiB when it is decompressed")

@@ -1,11 +1,13 @@
 """The manifests of a snapshot, made from a bill of materials.
 
-Packages go by their package URL. What the root depends on is `direct`, everything else `indirect`; where the bill
-names no root, nothing is said of that. Components that need not be there at run time are `development`.
+Packages go by their package URL. What the root depends on is `direct`, also by way of what has no package URL, such as
+a lock file; everything else is `indirect`. Where the bill names no root that depends on packages, nothing is said of
+that. Components that need not be there at run time are `development`.
 """
 
 from typing import Any
 
+from bulk_jobs.shared import names
 from bulk_jobs.shared.sboms.bill import Bill, BillFlaw, graph_of
 
 KEY = "sbom"
@@ -16,23 +18,37 @@ def manifests_of(bill: Bill) -> dict[str, Any]:
     """Return `manifests` of a snapshot: one manifest that resolves to all packages of the bill.
 
     Raises:
-        BillFlaw: no component has a package URL.
+        BillFlaw: no component has a package URL, or its name is no text that can be sent.
     """
     if not bill.packages:
         raise BillFlaw(f"has no component with a package URL ({bill.without_url:,} without one)")
     graph = graph_of(bill)
-    direct = {
-        bill.packages[child] for root in bill.roots for child in bill.depends_on.get(root, ()) if child in bill.packages
-    }
+    direct = _direct(bill)
     needed = {url for reference, url in bill.packages.items() if reference not in bill.development}
-    has_root = any(root in bill.depends_on for root in bill.roots)
     resolved: dict[str, Any] = {}
     for url, children in graph.edges.items():
         package: dict[str, Any] = {"package_url": url}
-        if has_root:
+        if direct:
             package["relationship"] = "direct" if url in direct else "indirect"
         package["scope"] = "runtime" if url in needed else "development"
         package["dependencies"] = children
         resolved[url] = package
     name = bill.name.strip() or KEY
+    flaw = names.flaw_of_text(name)
+    if flaw:
+        raise BillFlaw(f"the name of what it is about: {flaw}")
     return {name: {"name": name, "resolved": resolved}}
+
+
+def _direct(bill: Bill) -> set[str]:
+    """Return the package URLs of what the roots depend on, and of roots that are packages themselves."""
+    left, seen = list(bill.roots), set(bill.roots)
+    found = {bill.packages[root] for root in bill.roots if root in bill.packages}
+    while left:
+        for child in bill.depends_on.get(left.pop(), ()):
+            if child in bill.packages:
+                found.add(bill.packages[child])
+            elif child not in seen:
+                seen.add(child)
+                left.append(child)
+    return found

@@ -28,6 +28,11 @@ class _Reference(msgspec.Struct, rename="camel"):
     reference_type: str = ""
     reference_locator: str = ""
 
+    @property
+    def names_url(self) -> bool:
+        """Whether it is a package URL; some tools write the type as the address of its definition."""
+        return self.reference_type.rpartition("/")[2] == "purl"
+
 
 class _Package(msgspec.Struct, rename={"spdx_id": "SPDXID", "external_refs": "externalRefs"}):
     spdx_id: str
@@ -67,8 +72,8 @@ def read_json(data: bytes) -> Bill:
     _take_relationships(document, bill)
     roots = set(bill.roots)
     for package in document.packages:
-        url = next((ref.reference_locator for ref in package.external_refs if ref.reference_type == "purl"), "")
-        if package.spdx_id in roots:
+        url = next((ref.reference_locator for ref in package.external_refs if ref.names_url), "")
+        if roots == {package.spdx_id}:  # several are packages as any other
             bill.name = package.name or bill.name
         else:
             bill.add(package.spdx_id, url)

@@ -29,7 +29,20 @@ def test_every_form_gives_the_same_packages_and_edges(form):
     assert (bill.created, bill.without_url) == (TIME, URLS.count(""))
     (manifest,) = manifests_of(bill).values()
     direct = {url for url, package in manifest["resolved"].items() if package["relationship"] == "direct"}
-    assert (manifest["name"], direct) == ("app", {URLS[number] for number in GRAPH["direct"] if URLS[number]})
+    assert (manifest["name"], direct) == ("app", nearest(GRAPH["direct"]))
+
+
+def nearest(numbers):
+    """The package URLs of these, and of those behind what has none."""
+    found, left, seen = set(), list(numbers), set()
+    while left:
+        number = left.pop()
+        if URLS[number]:
+            found.add(URLS[number])
+        elif number not in seen:
+            seen.add(number)
+            left += GRAPH["packages"][number]["children"]
+    return found
 
 
 def test_packages_that_are_not_needed_at_run_time_are_development():
@@ -43,7 +56,9 @@ def test_packages_that_are_not_needed_at_run_time_are_development():
 def test_compressed_files_are_told_by_their_content():
     """gzip and zstd, whatever the name; what breaks off or grows without end is refused."""
     data = spdx_json(GRAPH, "SPDX-2.2")
-    for packed in (gzip.compress(data), zstandard.ZstdCompressor().compress(data), b"\xef\xbb\xbf" + data):
+    zstd = zstandard.ZstdCompressor().compress
+    parts = gzip.compress(data[:500]) + gzip.compress(data[500:]), zstd(data[:500]) + zstd(data[500:])
+    for packed in (gzip.compress(data), zstd(data), b"\xef\xbb\xbf" + data, *parts):
         assert graph_of(read_bill(packed)).edges == EDGES
     with pytest.raises(BillFlaw, match="ends too early"):
         read_bill(gzip.compress(data)[:-20])
@@ -66,6 +81,15 @@ def test_compressed_files_are_told_by_their_content():
         (b"<!DOCTYPE x [<!ENTITY a 'b'>]><bom/>", "document type declaration"),
         ("<!DOCTYPE x [<!ENTITY a 'b'>]><bom/>".encode("utf-16-le"), "document type declaration"),
         (b"<bom xmlns='http://cyclonedx.org/schema/bom/1.5'>", "no XML that can be read"),
+        (b"<bom/>", "its first element is bom, and none its namespace"),
+        (b"<?xml version='1.0' encoding='nonsense-9'?><bom/>", "no XML that can be read: unknown encoding"),
+        (b"<?xml version='1.0' encoding='shift_jis'?><bom/>", "no XML that can be read"),
+        (b"\xff\xfe{\x00\x00\xd8", "is no UTF-16 that can be read"),
+        (b'{"@context": "https:\\/\\/spdx.org\\/rdf\\/3.0.1\\/x"}', "is SPDX 3"),
+        (b'{"sbom":' * 900 + b"{}" + b"}" * 900, "neither CycloneDX"),
+        (b'{"sbom":' * 100_000, "no JSON that can be read"),
+        (b'{"sbom": {"spdxVersion": "SPDX-2.1"}}', "is SPDX-2.1"),
+        (gzip.compress(b"{}") + b"more", "can't be decompressed"),
     ],
 )
 def test_what_is_no_bill_is_told(data, says):
@@ -109,3 +133,119 @@ def test_plain_package_urls_are_checked_as_the_reference_library_does(url):
     assert package_urls.flaw_of(url) == ""
     for wrong in ("npm/a", "pkg:npm/", "pkg:/a", "pkg:npm/a\x00"):
         assert package_urls.flaw_of(wrong), wrong
+
+
+def resolved(data):
+    """What is sent of a bill: each package's version, relationship and children."""
+    (manifest,) = manifests_of(read_bill(data if isinstance(data, bytes) else json.dumps(data).encode())).values()
+    return {
+        url.removeprefix("pkg:npm/"): (package.get("relationship"), [child[8:] for child in package["dependencies"]])
+        for url, package in manifest["resolved"].items()
+    }
+
+
+def library(name, reference=None, **more):
+    """A component of CycloneDX."""
+    return {"type": "library", "bom-ref": reference or name, "name": name, "purl": f"pkg:npm/{name}", **more}
+
+
+def cyclonedx(components, *dependencies, root="root"):
+    """A bill about `root`; dependencies are pairs."""
+    return {
+        "bomFormat": "CycloneDX",
+        "metadata": {"component": {"bom-ref": root, "name": "app"}} if root else {},
+        "components": components,
+        "dependencies": [{"ref": reference, "dependsOn": children} for reference, children in dependencies],
+    }
+
+
+def spdx(packages, *relationships):
+    """An SPDX document; relationships are triples of names."""
+    where = {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl"}
+    return {
+        "spdxVersion": "SPDX-2.3",
+        "name": "document",
+        "packages": [
+            {
+                "SPDXID": f"SPDXRef-{name}",
+                "name": name,
+                "externalRefs": [{**where, "referenceLocator": f"pkg:npm/{name}"}],
+            }
+            for name in packages
+        ],
+        "relationships": [
+            {"spdxElementId": f"SPDXRef-{one}", "relationshipType": kind, "relatedSpdxElement": f"SPDXRef-{other}"}
+            for one, kind, other in relationships
+        ],
+    }
+
+
+FILE = {"type": "application", "bom-ref": "lock", "name": "package-lock.json"}
+LISTED = spdx(["app", "a"], ("DOCUMENT", "DESCRIBES", "app"), ("app", "DEPENDS_ON", "a"))
+BILLS = {
+    "no root": (cyclonedx([library("a"), library("b")], ("a", ["b"]), root=""), {"a": (None, ["b"]), "b": (None, [])}),
+    "a root of which nothing is said": (cyclonedx([library("a")], ("root", [])), {"a": (None, [])}),
+    "the root as a component as well": (
+        cyclonedx([library("app", "root"), library("a")], ("root", ["a"])),
+        {"a": ("direct", [])},
+    ),
+    "a lock file between root and packages": (
+        cyclonedx([FILE, library("a"), library("b")], ("root", ["lock"]), ("lock", ["a", "lock"]), ("a", ["b"])),
+        {"a": ("direct", ["b"]), "b": ("indirect", [])},
+    ),
+    "a circle": (
+        cyclonedx([library("a"), library("b")], ("root", ["a"]), ("a", ["b"]), ("b", ["a", "b"])),
+        {"a": ("direct", ["b"]), "b": ("indirect", ["a"])},
+    ),
+    "one reference of two components": (
+        cyclonedx([library("a"), library("b", "a")], ("root", ["a"])),
+        {"a": ("direct", []), "b": ("indirect", [])},
+    ),
+    "one package as two components": (
+        cyclonedx([library("a", "1"), library("a", "2"), library("b")], ("root", ["1"]), ("2", ["b"])),
+        {"a": ("direct", ["b"]), "b": ("indirect", [])},
+    ),
+    "nested": (
+        cyclonedx([library("a", components=[library("b", components=[library("c")])])]),
+        {"a": (None, []), "b": (None, []), "c": (None, [])},
+    ),
+    "the platform's own export": ({"sbom": LISTED}, {"a": ("direct", [])}),
+    "several roots": (
+        spdx(["a", "b"], ("DOCUMENT", "DESCRIBES", "a"), ("DOCUMENT", "DESCRIBES", "b")),
+        {"a": ("direct", []), "b": ("direct", [])},
+    ),
+    "a type as an address": (
+        json.dumps(LISTED).replace('"purl"', '"http://spdx.org/rdf/references/purl"').encode(),
+        {"a": ("direct", [])},
+    ),
+    "UTF-16 of a shell": (json.dumps(LISTED).encode("utf-16"), {"a": ("direct", [])}),
+}
+
+
+@pytest.mark.parametrize("case", BILLS)
+def test_bills_of_other_tools(case):
+    """What tools write beside the plain form is read as it is meant."""
+    data, wanted = BILLS[case]
+    assert resolved(data) == wanted
+
+
+XML = (
+    '<c:bom xmlns:c="http://cyclonedx.org/schema/bom/1.6" xmlns:v="https://vendor.example.com/"><c:components>'
+    '<c:component bom-ref="a"><v:purl>pkg:npm/x</v:purl><c:name>a</c:name><c:purl><![CDATA[pkg:npm/a]]></c:purl>'
+    "<c:pedigree><c:ancestors><c:component><c:purl>pkg:npm/y</c:purl></c:component></c:ancestors></c:pedigree>"
+    "</c:component><v:component><c:purl>pkg:npm/z</c:purl></v:component></c:components></c:bom>"
+)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_elements_of_others_are_passed_over(encoding):
+    """Prefixes are any; an element of another namespace is none of ours, and an ancestor is no component."""
+    assert resolved(XML.encode(encoding)) == {"a": (None, [])}
+
+
+def test_a_name_that_can_not_be_sent_is_told():
+    """The manifest is called by it."""
+    bill = cyclonedx([library("a")])
+    bill["metadata"]["component"]["name"] = "a\x00b"
+    with pytest.raises(BillFlaw, match="the name of what it is about: holds a control character"):
+        resolved(bill)
