@@ -110,6 +110,36 @@ def test_a_gate_is_opened_by_hand(tmp_path: Path, home: Home) -> None:
 
 
 @pytest.mark.timeout(240)
+def test_no_wave_is_opened_that_is_none(tmp_path: Path, home: Home) -> None:
+    """A wave that the run does not have, one that it has passed, a run without waves or with gates that open by
+    themselves, and one that is complete: exit 2, with the reason, and nothing is opened."""
+
+    def refused(run: str, wave: int) -> str:
+        before = opened.read_bytes() if opened.exists() else b""
+        told = home.run("approve", run, "--wave", str(wave))
+        assert (told.exit_code, told.out, opened.read_bytes() if opened.exists() else b"") == (2, "", before), told.err
+        return " ".join(told.err.split())
+
+    opened = home.folder / "run" / "gates.json"
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        manifest(home, sandbox, 20, gate="manual", waves=[2, 10])
+        assert home.run(*RUN).exit_code == 3
+        assert "run has 3 waves; there is no wave 9" in refused("run", 9)
+        assert "run has passed wave 1; it waits at wave 2 of 3: bulk approve run --wave 2" in refused("run", 1)
+        assert "0 is not in the range" in refused("run", 0)
+        told = home.run("approve", "run", "--wave", "3")
+        assert (told.exit_code, "it goes through 2 of them without a stop" in told.out) == (0, True), told.err
+        assert home.run(*RUN).exit_code == 0
+        assert "run is complete: it has no wave left to open" in refused("run", 3)
+        manifest(home, sandbox, 3)
+        assert home.run("run", "manifest.yaml", "--run-dir", "auto", "--progress", "none").exit_code == 0
+        home.manifest(sandbox.base_url, {"files": {"operation": "contents.put", "items": "items.jsonl"}})
+        assert home.run("run", "manifest.yaml", "--run-dir", "none", "--progress", "none").exit_code == 0
+        assert "none has no waves" in refused("none", 2)
+        assert "the waves of auto begin by themselves" in refused("auto", 2)
+
+
+@pytest.mark.timeout(240)
 def test_a_gate_that_opens_by_itself(tmp_path: Path, home: Home) -> None:
     """It keeps its time, stopped and killed meanwhile as well; a stop ends the wait, and the status says what is
     waited for."""

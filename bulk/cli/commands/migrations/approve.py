@@ -40,14 +40,12 @@ def approve(plan: Path, *, wave: int | None, store: str | None) -> int:
 
 
 def _open(run_dir: Path, wave: int) -> int:
-    if with_workers.is_under_way(run_dir):
-        return with_workers.approve(run_dir, wave)
-    from bulk.engine.agreement import gates
-    from bulk.ledger.view import LedgerView
+    from bulk.clock import Clock
+    from bulk.engine.migrations.wave_opening import open_waves
     from bulk.report.run_state import resuming
 
-    LedgerView(run_dir)
-    gates.decide(run_dir, opened=wave)
-    output.out(f"waves up to {wave} of {run_dir} are open")
+    opened = open_waves(run_dir, wave, Clock().now())
+    through = f": it goes through {len(opened)} of them without a stop" if len(opened) > 1 else ""
+    output.out(f"waves up to {wave} of {run_dir} are open{through}")
     output.say("Next: " + resuming(run_dir))
     return 0
