@@ -92,7 +92,7 @@ class CombinedRun:
         """Return whether one of the items that share a write is not as the approved plan has seen it."""
         planned = self._shared.planned
         return planned is not None and any(
-            planned.is_stale(entries[place].job, entries[place].index, before)
+            planned.is_stale(entries[place].job, entries[place].index, before, request.effect)
             for place, before in zip(request.shared_by, _befores(request), strict=True)
         )
 

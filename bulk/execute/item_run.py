@@ -181,6 +181,9 @@ class ItemRun:
                     outcome = await self._settle(refusal)
                     if outcome is not None and outcome is not refusal:
                         return outcome
+            elif self._is_gone(ended):
+                why = ended.error.message if ended.error is not None else ""
+                return skipped(ErrorCode.STALE, f"{STALE} ({why})")
             else:
                 return await self._in_the_light_of_doubt(ended)
             if not is_limited and not retry_budget.is_another(self._shared.sender.served):
@@ -190,6 +193,11 @@ class ItemRun:
         if refusal is not None and self._lost_write is None:
             return refusal
         return unknown(f"sent {retry_budget.number + 1} times, each answer was lost, and reading back did not show it")
+
+    def _is_gone(self, ended: Outcome) -> bool:
+        """Return whether nothing was sent, because what the approved plan has seen is not there any more."""
+        planned, is_sent = self._shared.planned, self.effect is not None or self._lost_write is not None
+        return planned is not None and not is_sent and planned.is_gone(self._entry.job, self._entry.index, ended)
 
     async def _when_it_is_there(self, ended: "Outcome | LostWrite | _Again") -> "Outcome | LostWrite | _Again":
         """Return how the steps end once they no longer come too early to what this run has just created."""
@@ -315,7 +323,8 @@ class ItemRun:
     def _is_stale(self, planned: Planned, request: Request) -> bool:
         """Return whether the item is not as the approved plan has seen it, before anything of it was written."""
         is_first = self._tally.before is UNSEEN
-        return is_first and planned.is_stale(self._entry.job, self._entry.index, own_before(request))
+        entry = self._entry
+        return is_first and planned.is_stale(entry.job, entry.index, own_before(request), request.effect)
 
     async def _write(self, request: Request) -> Reply | Outcome | LostWrite | _Again:
         """Send a write until it is decided or its answer is lost."""

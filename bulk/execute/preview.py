@@ -38,21 +38,39 @@ class Planned:
 
     records: dict[int, bytes]
 
-    def is_stale(self, job: int, index: int, before: Any) -> bool:
+    def is_stale(self, job: int, index: int, before: Any, effect: Effect) -> bool:
         """Return whether an item that is about to be written is not what the plan has seen."""
+        record = self._record(job, index)
+        if record is None:
+            return False
+        is_seen = VERDICTS[record[0]] in (CREATE, CHANGE) if record else False
+        return not is_seen or record[1:] != digest_of(_compared(before, effect))
+
+    def is_gone(self, job: int, index: int, outcome: Outcome) -> bool:
+        """Return whether an item that has sent nothing failed by what is there, and not when the plan was made."""
+        if outcome.error is None or outcome.error.code not in (ErrorCode.NOT_FOUND, ErrorCode.CONFLICT):
+            return False
+        record = self._record(job, index)
+        return VERDICTS[record[0]] in (CREATE, CHANGE, EQUAL) if record else False
+
+    def _record(self, job: int, index: int) -> bytes | None:
+        """Return what was seen of an item; empty: it is none of the plan; None: nobody could look."""
         records = self.records.get(job)
         if records is None:
-            return False  # its items are made from results, so that nobody could look
+            return None  # its items are made from results
         record = records[index * RECORD_BYTES : (index + 1) * RECORD_BYTES]
         if len(record) != RECORD_BYTES:
-            return True
-        verdict = VERDICTS[record[0]]
-        if verdict in (PENDING, BLIND):
-            return False
-        return verdict not in (CREATE, CHANGE) or record[1:] != digest_of(before)
+            return b""
+        return None if VERDICTS[record[0]] in (PENDING, BLIND) else record
 
 
 RECORD_BYTES: Final = 17
+
+
+def _compared(before: Any, effect: Effect) -> Any:
+    """Return what a plan keeps of a before-image. Of a creation it is that nothing like it is there, for which the
+    operation has looked: the ids of all that is there change with each creation beside it."""
+    return None if effect in _CREATES and before is not UNSEEN else before
 
 
 def digest_of(before: Any) -> bytes:
@@ -87,7 +105,8 @@ async def look(sender: RequestSender, operation: AnyOperation, item: Item, conte
     before = request.before[0] if request.shared_by and request.before is not UNSEEN else request.before
     if before is UNSEEN or not has_looked:
         return _found(BLIND if not has_looked else CHANGE, before)
-    return _found(CREATE if before is None or request.effect in _CREATES else CHANGE, before)
+    compared = _compared(before, request.effect)
+    return _found(CREATE if compared is None else CHANGE, compared)
 
 
 def _verdict_of(outcome: Outcome) -> str:

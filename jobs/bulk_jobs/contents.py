@@ -133,8 +133,7 @@ class PutContentsItem(Item, frozen=True, kw_only=True):
 class PutContents(overwrites.OneFile[PutContentsItem], TakesFiles[PutContentsItem], Returns[FileWritten]):
     """Make one file of a repository hold the given content.
 
-    Requests:  ensure: 1 where the file is already so (a read), 2 to write it. create: 1. replace: 2, because the
-               platform makes a file that is gone anew, whatever blob is named.
+    Requests:  ensure: 1 where the file is already so (a read), 2 to write it. create: 1. replace: 2.
     Category:  core. Lane: the repository.
     Refused:   two items of a manifest that leave one file otherwise, unless `allow_overwrites` is true on the later
                item's job, or that job needs the other's.
@@ -195,9 +194,7 @@ class PutContents(overwrites.OneFile[PutContentsItem], TakesFiles[PutContentsIte
         before = item.sha.lower() if item.sha is not None else None
         if item.mode == "ensure" and left is not None and left != ours:
             before = left or None
-        elif item.mode == "replace" and left is not None and left == before != ours:
-            pass  # this run has just left it so: a look may show what was before
-        elif item.mode != "create":
+        elif item.mode != "create" and (item.mode == "ensure" or left is None or left != before or before == ours):
             found = yield from look(*_place(item), is_fresh=False, left=left, lag_s=lag_s)
             outcome = _without_write(item, ours, before, found)
             if outcome is not None:

@@ -12,7 +12,7 @@ import json
 import random
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -227,7 +227,12 @@ class World:
         return path
 
     async def run(self, manifest: Path, **more: Any) -> Report:
-        """Run a manifest, or go on with it, as `bulk run` does."""
+        """Run a manifest, or go on with it, as `bulk run` does.
+
+        Args:
+            more: `overrides`, `display`, and who is asked before it begins (`approve`).
+        """
+        approve = more.pop("approve", None)
         return await self._watched(
             self.run_dir(manifest),
             lambda around: commands.run_manifest(
@@ -237,7 +242,7 @@ class World:
                 cache=self.cache,
                 display=more.pop("display", self.display()),
                 environ=self.environ,
-                surroundings=around,
+                surroundings=replace(around, approve=approve),
             ),
         )
 

@@ -58,13 +58,18 @@ async def look_at(
     cache: Path | None,
     display: Display,
     most_shown: int,
+    surroundings: Surroundings | None = None,
 ) -> Look:
     """Look at every item of a manifest.
+
+    Args:
+        cache: folder of stored validators and bodies; None: none are kept.
+        most_shown: items of which the look tells (count).
 
     Raises:
         BulkError: the manifest can't be used, or not all of its items can be looked at now.
     """
-    around = Surroundings(handles_signals=True, is_preview=True, cache=cache)
+    around = replace(surroundings or Surroundings(handles_signals=True), is_preview=True, cache=cache)
     manifest = read_manifest(path, overrides, environ)
     with tempfile.TemporaryDirectory(prefix="bulk-look-") as folder:
         place = Path(folder)

@@ -98,7 +98,7 @@ def test_an_undo_can_be_looked_at(tmp_path: Path, home: Home) -> None:
         }
         assert bad == {
             ("undo-readmes", "repo-00001", "stale"),
-            ("undo-readmes", "repo-00003", "conflict"),
+            ("undo-readmes", "repo-00003", "stale"),
             ("undo-new", "repo-00002", "stale"),
         }
         told = home.run("verify", "undoing", "--live")

@@ -5,7 +5,7 @@ It begins at random, and somebody else changes it at random. Both are done to th
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -147,6 +147,11 @@ class Platform:
                 settings = {**json.loads(row[0]), LINK: f"https://theirs-{self.written}.example.com"}
                 with self.made.sandbox.context.state.transaction() as db:
                     db.execute("UPDATE enterprise_security SET settings_json = ?", (json.dumps(settings),))
+
+    def change_all(self, things: Iterable[Key]) -> None:
+        """The same with several."""
+        for thing in sorted(things):
+            self.change(thing)
 
     def _change_file(self, name: str, path: str) -> None:
         revision = self._git.revision(self._repository(name))

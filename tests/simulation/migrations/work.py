@@ -49,8 +49,8 @@ class Migration:
     _made: int = 0
 
     @classmethod
-    def of(cls, dice: random.Random) -> "Migration":
-        """Some jobs of some items each."""
+    def of(cls, dice: random.Random, *, is_each_once: bool = False) -> "Migration":
+        """Some jobs of some items each; `is_each_once`: no two items change one thing."""
         made = cls(dice)
         for number in range(dice.randrange(1, MOST_JOBS + 1)):
             make = dice.choice(_KINDS)
@@ -62,7 +62,9 @@ class Migration:
             for _ in range(dice.randrange(1, MOST_ITEMS + 1)):
                 found = make(made)
                 is_of_job = name not in made.jobs or (found is not None and found[0] == made.jobs[name]["operation"])
-                if found is None or not is_of_job or not made._may_touch(name, found[2]):
+                if found is None or not is_of_job or (is_each_once and any(map(made._is_touched, found[2]))):
+                    continue
+                if not made._may_touch(name, found[2]):
                     continue
                 made.jobs.setdefault(name, {"operation": found[0], "items": items})
                 made.things[name, len(items)] = found[2]
@@ -89,6 +91,9 @@ class Migration:
             for (job, _), things in self.things.items()
         )
         return is_made and int(number) < FIRST_HOOK + HOOKS
+
+    def _is_touched(self, thing: Key) -> bool:
+        return any(thing in things for things in self.things.values())
 
     def _may_touch(self, job: str, things: tuple[Key, ...]) -> bool:
         """Whether an item of this job may change these, and it is noted that it does."""
