@@ -14,7 +14,7 @@ import psycopg
 
 from bulk.bundle.checked import Checked
 from bulk.cluster.assignment import ends_of_waves
-from bulk.engine.migrations.gates import Judged, closed_gate, over_budget, waits_to_be_opened
+from bulk.engine.agreement.gates import Judged, closed_gate, over_budget, waits_to_be_opened
 from bulk.errors import RunStopped, UsageError
 from bulk.manifest.manifest import Job, Limits
 from bulk.redaction import redact

@@ -177,10 +177,9 @@ class ItemRun:
             elif isinstance(ended, _Again):
                 refusal = ended.refusal
                 self._shared.recent_writes.forget(self._operation, self._item)
-                if self._lost_write is not None:
-                    outcome = await self._settle(refusal)
-                    if outcome is not None and outcome is not refusal:
-                        return outcome
+                outcome = refusal if self._lost_write is None else await self._settle(refusal)
+                if outcome is not None and outcome is not refusal:
+                    return outcome
             elif self._is_gone(ended):
                 why = ended.error.message if ended.error is not None else ""
                 return skipped(ErrorCode.STALE, f"{STALE} ({why})")
@@ -196,8 +195,8 @@ class ItemRun:
 
     def _is_gone(self, ended: Outcome) -> bool:
         """Return whether nothing was sent, because what the approved plan has seen is not there any more."""
-        planned, is_sent = self._shared.planned, self.effect is not None or self._lost_write is not None
-        return planned is not None and not is_sent and planned.is_gone(self._entry.job, self._entry.index, ended)
+        planned, is_unsent = self._shared.planned, self.effect is None and self._lost_write is None
+        return planned is not None and is_unsent and planned.is_gone(*self._owner, ended)
 
     async def _when_it_is_there(self, ended: "Outcome | LostWrite | _Again") -> "Outcome | LostWrite | _Again":
         """Return how the steps end once they no longer come too early to what this run has just created."""
@@ -217,12 +216,10 @@ class ItemRun:
         if outcome.kind is OutcomeKind.UNCHANGED:
             self._tally.before = self._lost_write.lost.before
             return succeeded(outcome.result, note=APPLIED_BEFORE, payload=outcome.payload)
-        if (
-            outcome.kind is _FAILED
-        ):  # of a repeat, or of a look before it: what was sent before may be there all the same
-            settled = await self._settle(outcome) or outcome
-            return await self._unless_it_was_done(settled)  # which may have been done by this send, not by the first
-        return outcome
+        if outcome.kind is not _FAILED:
+            return outcome
+        # of a repeat, or of a look before it: what an earlier send did may be there all the same, or what this one did
+        return await self._unless_it_was_done(await self._settle(outcome) or outcome)
 
     async def _unless_it_was_done(self, outcome: Outcome) -> Outcome:
         """Return how an item ends whose write was refused: by the refusal, unless its effect is there."""
@@ -278,8 +275,7 @@ class ItemRun:
             steps = operation.steps(self._item)
         else:
             steps = shared.recent_writes.steps(operation, self._item, shared.clock.monotonic())
-        self._tally.has_read = False
-        self._refused_write = None
+        self._tally.has_read, self._refused_write = False, None
         written: Request | None = None
         done: tuple[Request, int] | None = None  # a write that was accepted, and no refusal that is looked into
         try:
@@ -293,6 +289,7 @@ class ItemRun:
                         return reply if done is None else replace(self._lost(*done), followed_by=reply)
                     if type(reply.body) is Encoded:  # an item of this operation ended so before, and nothing changed
                         return unchanged(reply.body)
+                    self._tally.has_read = True
                 else:
                     self.effect = request.effect
                     answer = await self._write(request)
@@ -312,9 +309,7 @@ class ItemRun:
             return request
         except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
             about = {"job_number": self._entry.job, "item": self._entry.index}
-            log.warning(
-                "%s #%d can't use an answer", self._operation.name, self._entry.index, exc_info=flaw, extra=about
-            )
+            log.warning("%s #%d can't use an answer", operation.name, self._entry.index, exc_info=flaw, extra=about)
             if written is not None:
                 return self._lost(written, self._tally.http_status)
             message = f"the answer can't be used ({flaw})"
@@ -323,8 +318,7 @@ class ItemRun:
     def _is_stale(self, planned: Planned, request: Request) -> bool:
         """Return whether the item is not as the approved plan has seen it, before anything of it was written."""
         is_first = self._tally.before is UNSEEN
-        entry = self._entry
-        return is_first and planned.is_stale(entry.job, entry.index, own_before(request), request.effect)
+        return is_first and planned.is_stale(*self._owner, own_before(request), request.effect)
 
     async def _write(self, request: Request) -> Reply | Outcome | LostWrite | _Again:
         """Send a write until it is decided or its answer is lost."""
@@ -381,11 +375,10 @@ class ItemRun:
 
     def _refused(self, request: Request, tried: Tried) -> Outcome | _Again:
         """Return a refusal; a conflict with somebody else's write is worth another look where the steps look first."""
-        outcome = outcome_of(tried)
-        if tried.reply is not None:
-            self._note_refusal(request, tried.reply.status)
-        is_conflict = tried.reply is not None and tried.reply.status == 409
-        return _Again(outcome) if is_conflict and request.effect is Effect.COMPARE_AND_SWAP else outcome
+        outcome, status = outcome_of(tried), None if tried.reply is None else tried.reply.status
+        if status is not None:
+            self._note_refusal(request, status)
+        return _Again(outcome) if status == 409 and request.effect is Effect.COMPARE_AND_SWAP else outcome
 
     def _note_refusal(self, request: Request, status: int) -> None:
         """Note that a write was refused. Where nobody knew what was there before it, it may have been so as it is

@@ -13,8 +13,7 @@ import anyio.lowlevel
 
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
-from bulk.govern.accounts import NO_TOKEN, Account, CredentialSource, Permit, PermitQueue, Trust, Waiter
-from bulk.govern.budgets import charges, pacing, shared_bucket, stated_limits, unusable
+from bulk.govern.budgets import shared_bucket
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.concurrency.loop_load import LoopLoad
 from bulk.govern.leased_tokens import LeasedTokens
@@ -153,7 +152,7 @@ class Governor:
         if self._is_draining:
             raise Draining
         if queue.account.trust is Trust.REFUSED:
-            raise queue.account.refusal()
+            raise refused(queue.account)
 
     def _grant(self, queue: PermitQueue, now: float, is_settling: bool) -> Permit | None:
         queue.obstacle = self._obstacles.of(queue, now, is_settling)
@@ -360,7 +359,7 @@ class Governor:
         """Tell everyone who waits for the credential that it can't be used any more."""
         account.trust = Trust.REFUSED
         for queue in account.queues.values():
-            queue.turn_away(account.refusal)
+            queue.turn_away(lambda: refused(account))
 
     def pause(self) -> None:
         """Let nothing leave but what looks for lost writes and `GET /rate_limit`: also not what has its permit."""

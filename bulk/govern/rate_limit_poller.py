@@ -16,13 +16,15 @@ from bulk.errors import RunStopped
 from bulk.govern.budgets import probes
 from bulk.govern.first_contact import fault_of
 from bulk.govern.governor import Governor
+from bulk.govern.permits.accounts import Account, PermitQueue, Trust
 from bulk.govern.reactions import why_refused
-from bulk.model import Failure, Reply
+from bulk.model import Effect, Failure, Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Limits, Verdict, VerdictKind, limits_from_body
 
 log = logging.getLogger("bulk.govern")
 
+ASK_LIMITS = Request(method="GET", path="/rate_limit", effect=Effect.READ, accept=frozenset((200, 404)), is_fresh=True)
 ASK_SHARE, ASK_MOST_S = 0.1, 30.0
 ASK_OFF_S = 300.0
 """Where limits are off, how often it is asked whether they still are."""

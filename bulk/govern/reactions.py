@@ -8,8 +8,8 @@ Source: open-points.md (secondary limits); failures.md rows 16-19.
 """
 
 from bulk.errors import CredentialRefused
-from bulk.govern.accounts import Account, Permit
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
+from bulk.govern.permits.accounts import Account, Permit
 from bulk.platform import phrases
 from bulk.platform.classification import Verdict, VerdictKind
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from bulk.cluster import local_workers
-from bulk.cluster.local_workers import LocalWorkers, Told
+from bulk.cluster.local import local_workers
+from bulk.cluster.local.local_workers import LocalWorkers, Told
 from bulk.errors import RunStopped
 from bulk.store.address import StoreAddress
 from bulk.store.connections import StoreConnection

@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
+from bulk.engine.agreement import gates
 from bulk.engine.execution import MANIFEST
-from bulk.engine.migrations import gates
 from bulk.engine.origin import Origin
 from bulk.errors import UsageError
 from bulk.ledger.view import LedgerView

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from bulk.govern.accounts import Permit, PermitQueue
+from bulk.govern.permits.accounts import Permit, PermitQueue
 from bulk.govern.pools import Pool
 from bulk.model import UNSEEN
 
@@ -18,6 +18,7 @@ class ItemTally:
         http_status, request_id: of the newest answer. body_bytes: size of answers, as far as known.
         may_arrive_late: a write of this item was sent again and its first send may still arrive.
         is_saved: what it ends with is going to be a file of the user's.
+        has_read: a read of this item was answered since the last start of its steps.
         result_of: the item's operation, where its result may be what the platform answered, as it came; else empty.
         kept_as: the key under which the newest answer was kept; None: it was not.
         is_by_date: that nothing has changed rests on the moment of the last change alone.
@@ -37,6 +38,7 @@ class ItemTally:
     http_status: int | None = None
     request_id: str | None = None
     body_bytes: int = 0
+    has_read: bool = False
     may_arrive_late: bool = False
     is_saved: bool = False
     is_alone: bool = False

@@ -69,14 +69,7 @@ class RequestSender:
         """Send `request` once, with the context's permit or one that is waited for; raises what `Governor.permit` and
         `Pool.permit_of` raise."""
         governor, queue, tally = self._governor, context.queue, context.tally
-        permit = context.take_permit()
-        if permit is None:
-            self.step_aside(tally)
-            is_settling = context.is_settling
-            permit = governor.permit_nowait(queue, is_settling)
-            if permit is None and context.pool is not None:
-                permit = await context.pool.permit_of(queue, tally.requests)
-            permit = permit or await governor.permit(queue, is_settling=is_settling)
+        permit = context.take_permit() or await self._permit(context)
         # what a token saw belongs to it alone, unless it is known whose it is: then nothing stored is used after a
         # renewal (failures.md row 37)
         store = key = stored = None
@@ -127,6 +120,14 @@ class RequestSender:
         ):
             tally.kept_as = key if store.keep(request, answer, key, permit.token) else None
         return Tried(answer, verdict)
+
+    async def _permit(self, context: RequestContext) -> Permit:
+        self.step_aside(context.tally)
+        governor, queue, is_settling = self._governor, context.queue, context.is_settling
+        permit = governor.permit_nowait(queue, is_settling)
+        if permit is None and context.pool is not None:
+            permit = await context.pool.permit_of(queue, context.tally.requests)
+        return permit or await governor.permit(queue, is_settling=is_settling)
 
     async def _unanswered(self, request: Request, context: RequestContext, permit: Permit, failure: Failure) -> Tried:
         governor, tally = self._governor, context.tally

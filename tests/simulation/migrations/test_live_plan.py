@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bulk.engine.migrations import plan_file, planned_run
+from bulk.engine.agreement import plan_file, planned_run
 from bulk.engine.migrations.live_plan import Look, look_at
 from bulk.engine.surroundings import Surroundings
 from bulk.execute.preview import RECORD_BYTES, VERDICTS

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from bulk.cli import output
-from bulk.cli.commands.cluster import stored, stored_steering, with_workers
+from bulk.cli.commands.cluster import stored, stored_steering
 from bulk.cli.logs import Command
 from bulk.errors import UsageError
 

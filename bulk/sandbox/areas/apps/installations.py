@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bulk.sandbox.areas.apps.app_objects import app_object, installation_object, selection_of
-from bulk.sandbox.areas.organizations.organization_repositories import by_ids
-from bulk.sandbox.areas.organizations.repository_objects import whole_repository
+from bulk.sandbox.areas.shared.organization_repositories import by_ids
+from bulk.sandbox.areas.shared.repository_objects import whole_repository
 from bulk.sandbox.clock import iso
 from bulk.sandbox.http import paging
 from bulk.sandbox.http.access import Access

@@ -19,7 +19,7 @@ import anyio.abc
 import anyio.to_thread
 
 from bulk.clock import Clock
-from bulk.cluster.local_workers import LocalWorkers, Told
+from bulk.cluster.local.local_workers import LocalWorkers, Told
 from bulk.cluster.submission import followed
 from bulk.engine.execution import credentials_of
 from bulk.errors import BulkError, Interrupted, RunDirectoryError
