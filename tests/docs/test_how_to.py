@@ -220,7 +220,8 @@ def test_the_page_on_steering_works(tmp_path: Path) -> None:
             for arguments in others[:stopped]:
                 if arguments[0] == "watch":
                     with home.running(*arguments) as watching:
-                        wait_for(lambda: home.run("status", "runs/steered").exit_code == 0, watching)
+                        assert watching.stderr is not None
+                        assert watching.stderr.readline(), "it shows where the run stands"
                         watching.send_signal(signal.SIGINT)
                         watching.communicate(timeout=20)
                         assert watching.returncode == 0
