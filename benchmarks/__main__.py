@@ -37,6 +37,9 @@ CLAIMS = (
     "serve",
     "needs",
     "cluster",
+    "audits",
+    "audits.tables",
+    "audits.bills",
 )
 """In the order of the table; each is a module of this package."""
 

@@ -3,12 +3,12 @@
     python -m benchmarks.audits.bills [COUNT] [--free]
 
 Against a sandbox of its own, whose budget lets all of them through in five windows and a tenth of one (`--free`: all
-at once). A window has 20 seconds, and more where that many bills would take the sandbox longer. It needs 1 GB of disk,
-and ends by itself. First the package URLs and edges of every distinct bill are compared with what the reference
-libraries find. Told: how long the upload took against the ideal time, which is when the last window of the budget
-opens; how many were sent in each window; the largest size of its processes together (MB); how late its event loop was
-(ms), in all and without the time in which the system gave the core to others; and what the second run sent. What falls
-short of its bar is said, and the exit code is 1 then.
+at once). A window has 20 seconds, and a hundredth of one more for each bill beyond 2,000. For 10,000 bills it needs 3
+GB of disk, and it ends by itself. First the package URLs and edges of every distinct bill are compared with what the
+reference libraries find. Told: how long the upload took against the ideal time, which is when the last window of the
+budget opens; how many were sent in each window; the largest size of its processes together (MB); how late its event
+loop was (ms), in all and without the time in which the system gave the core to others; and what the second run sent.
+What falls short of its bar is said, and the exit code is 1 then.
 """
 
 import json
@@ -26,7 +26,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.measuring import ROOT
+from benchmarks.harness.measuring import ROOT, row
 from bulk_jobs.shared.sboms.bill import graph_of
 from bulk_jobs.shared.sboms.reading import read_bill
 from tests.e2e.support.platform import Home, Served, served
@@ -34,10 +34,10 @@ from tests.jobs.shared.sboms.bills import FORMS, graph
 from tests.jobs.shared.sboms.oracles import edges_of
 
 TEXTS, LEAST_WINDOW_S, WINDOW_S_EACH, WINDOWS = 100, 20.0, 0.01, 5.1
-"""Distinct bills, length of a window at least and for each bill (seconds): the sandbox takes 30 of them a second. And
-windows of the budget that all of them fill (count): the last one has room, so that what is left unused in another one
-is told as what it is, and not as a whole window more. It gets few: what is sent when it has opened is time beyond the
-ideal one.
+"""Distinct bills, length of a window at least and for each bill (seconds), so that the budget and no machine is what
+holds them up. And windows of the budget that all of them fill (count): the last one has room, so that what is left
+unused in another one is told as what it is, and not as a whole window more. It gets few: what is sent when it has
+opened is time beyond the ideal one.
 """
 REPOSITORIES = 1_000
 SMALLEST, LARGEST = 28, 27_000
@@ -172,7 +172,10 @@ def main() -> int:
                 ran = upload(home, run.replace(" ", "-"))
                 lines = sandbox.requests(path="snapshots")[before:]
                 before += len(lines)
-                bars = {f"exit 0, {wanted:,} sent": (ran.code, len(lines)) == (0, wanted), **_told(run, ran, lines)}
+                is_right = (ran.code, len(lines)) == (0, wanted)
+                figure = f"exit {ran.code}, {len(lines):,} sent"
+                row(f"{count:,} bills of materials, {run}", figure, f"exit 0, {wanted:,} sent", is_right)
+                bars = {f"exit 0, {wanted:,} sent": is_right, **_told(run, ran, lines)}
                 if lines and not is_free:
                     bars |= _under_a_budget(lines, a_window, window_s)
                 short += [f"{run}: {bar}" for bar, holds in bars.items() if not holds]
@@ -185,17 +188,18 @@ def main() -> int:
 
 def _told(run: str, ran: Upload, lines: list[dict[str, Any]]) -> dict[str, bool]:
     """Print a run, and return which of its bars hold."""
-    late = ran.late
+    late, memory_mb, kept_ms = ran.late, ran.peak_mb, ran.late["kept_p99_ms"]
     print(
         f"{run}: exit {ran.code}, {len(lines):,} sent, {ran.took_s:.1f} s, CPU {ran.cpu_s:.1f} s, all processes at "
         f"most {ran.peak_mb} MB; the event loop was late by {late['p99_ms']} ms (99%), {late['most_ms']:.0f} ms at "
         f"most; its own thread held it for {late['held_p99_ms']} ms (99%), other threads for {late['kept_p99_ms']} ms",
         flush=True,
     )
-    return {
-        f"at most {MOST_MB} MB": ran.peak_mb <= MOST_MB,
-        f"late by at most {MOST_LATE_MS} ms (99%), waits for a core left out": late["kept_p99_ms"] <= MOST_LATE_MS,
-    }
+    aims = memory_mb <= MOST_MB, kept_ms <= MOST_LATE_MS
+    row(f"bills of materials, {run}: memory of all its processes", f"{memory_mb} MB", f"at most {MOST_MB} MB", aims[0])
+    claim = f"bills of materials, {run}: lateness of the event loop (99%), waits for a core left out"
+    row(claim, f"{kept_ms} ms", f"at most {MOST_LATE_MS:g} ms", aims[1])
+    return {f"at most {MOST_MB} MB": aims[0], f"late by at most {MOST_LATE_MS} ms (99%)": aims[1]}
 
 
 def _under_a_budget(lines: list[dict[str, Any]], a_window: int, window_s: int) -> dict[str, bool]:
@@ -203,10 +207,13 @@ def _under_a_budget(lines: list[dict[str, Any]], a_window: int, window_s: int) -
     ideal_s, windows = float(math.floor(WINDOWS) * window_s), _windows(lines, a_window)
     least = min((used for _, used in windows[:-1]), default=0)
     told = ", ".join(f"{used:,} from {at:.1f} s on" for at, used in windows)
-    print(f"{_sending_s(lines) / ideal_s:.3f} of the ideal {ideal_s:.0f} s; of {a_window:,} each: {told}")
+    share = _sending_s(lines) / ideal_s
+    print(f"{share:.3f} of the ideal {ideal_s:.0f} s; of {a_window:,} each: {told}")
     is_used = least >= min(LEAST_USED * a_window, a_window - 1)
+    claim = f"{len(lines):,} bills of materials under a budget, of the ideal time"
+    row(claim, f"{share:.3f}", f"at most {MOST_OF_IDEAL}", share <= MOST_OF_IDEAL)
     return {
-        f"at most {MOST_OF_IDEAL} of the ideal time": _sending_s(lines) <= MOST_OF_IDEAL * ideal_s,
+        f"at most {MOST_OF_IDEAL} of the ideal time": share <= MOST_OF_IDEAL,
         f"at least {LEAST_USED:.0%} of each window used, or all but one": is_used,
     }
 
