@@ -12,7 +12,7 @@ OVERWRITTEN = (
 )
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
-_DATE = re.compile(r"(?<![0-9])20[0-9]{2}-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12][0-9]|3[01])(?![0-9])")
+_DATE = re.compile(r"(?<![0-9])20[0-9]{2}([-/._ ]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12][0-9]|3[01])(?![0-9])")
 _EPOCH = re.compile(r"(?<![0-9])1[5-9][0-9]{8}(?:[0-9]{3})?(?![0-9])")
 _LEAST_SHA = 7
 _LEAST_ID = 4
@@ -21,7 +21,7 @@ _LEAST_ID = 4
 def flaw_of(correlator: str, job_id: str, sha: str) -> str:
     """Return why a correlator would be another one in the next run; empty where nothing says so."""
     folded = correlator.casefold()
-    if len(job_id) >= _LEAST_ID and any(letter.isdigit() for letter in job_id) and job_id.casefold() in folded:
+    if _is_of_a_run(job_id) and re.search(f"(?<![0-9]){re.escape(job_id.casefold())}(?![0-9])", folded):
         found = "the job's id"
     elif len(sha) >= _LEAST_SHA and sha[:_LEAST_SHA].casefold() in folded:
         found = "the commit"
@@ -32,3 +32,7 @@ def flaw_of(correlator: str, job_id: str, sha: str) -> str:
     else:
         return ""
     return f"holds {found}, which is another one in the next run: what this one finds would never be taken away"
+
+
+def _is_of_a_run(job_id: str) -> bool:
+    return len(job_id) >= _LEAST_ID and any(letter.isdigit() for letter in job_id)
