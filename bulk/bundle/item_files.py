@@ -49,7 +49,7 @@ def load_files(manifest_dir: Path, operation: AnyOperation, entry: Entry) -> Ite
         digest = entry.file_digests.get(field)
         if digest is not None and content.digest.hex() != digest:
             raise FileError(f"{field}: {shown(name)} has changed since it was checked")
-        item = _filled(operation, item, field, content)
+        item = _filled(operation, item, field, name, content)
     return item
 
 
@@ -61,14 +61,17 @@ def _content(folder: Path, operation: TakesFiles[Any], field: str, name: str) ->
     return found
 
 
-def _filled(operation: TakesFiles[Any], item: Item, field: str, content: Content) -> Item:
-    if content.flaw:
-        raise FileError(content.flaw)
+def _filled(operation: TakesFiles[Any], item: Item, field: str, name: str, content: Content) -> Item:
     filled: Item
-    if content.is_converted and isinstance(operation, ConvertsFiles):
-        filled = operation.with_converted(item, field, content.data)
-    else:
-        filled = operation.with_file(item, field, content.data)
+    try:
+        if content.flaw:
+            raise FileError(content.flaw)
+        if content.is_converted and isinstance(operation, ConvertsFiles):
+            filled = operation.with_converted(item, field, content.data)
+        else:
+            filled = operation.with_file(item, field, content.data)
+    except FileError as error:
+        raise FileError(f"{shown(name)}: {error}") from None
     return filled
 
 
@@ -116,7 +119,8 @@ def _real(folder: Path) -> Path:
 
 
 class FileCheck:
-    """Checks the files of one operation's items, each file once as long as it is remembered.
+    """Checks the files of one operation's items, each file once as long as it is remembered; one that is converted
+    for each item that names it, because what of it is usable may depend on the item.
 
     Attributes:
         new: file name -> SHA-256 of what was read since this was last emptied, for the index.
@@ -146,11 +150,13 @@ class FileCheck:
         try:
             content = _content(self._folder, self._operation, field, name)
             self.new[name] = content.digest
-            size = self._operation.sent_bytes(_filled(self._operation, item, field, content))
+            size = self._operation.sent_bytes(_filled(self._operation, item, field, name, content))
             if size:
                 self._sizes.append(size)
         except FileError as error:
             flaw = str(error)
+        if isinstance(self._operation, ConvertsFiles):
+            return flaw
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
         self._known[field, name] = flaw

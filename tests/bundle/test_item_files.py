@@ -106,7 +106,7 @@ def test_bad_content_is_found_by_the_check(tmp_path):
     """What the operation can't send is told before anything is sent."""
     folder = folder_in(tmp_path)
     (folder / "b.txt").write_text("bad thing")
-    assert flaw_of(folder, "b.txt") == "begins with bad"
+    assert flaw_of(folder, "b.txt") == "'b.txt': begins with bad"
 
 
 def test_a_file_is_read_once_for_many_items(tmp_path):

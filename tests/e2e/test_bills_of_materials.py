@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from tests.e2e.support.platform import Home, served, wait_for
-from tests.jobs.shared.sboms.bills import cyclonedx_json, graph, spdx_json
+from tests.jobs.shared.sboms.bills import TIME, cyclonedx_json, graph, spdx_json
 
 ITEM = {
     "owner": "acme-eng",
@@ -82,6 +82,19 @@ def test_sizes_are_told_offline(home):
     assert "1 of its files are above 10 MB" in ran.err
 
 
+def test_a_bill_without_a_time_is_for_items_that_give_one(home):
+    """Whether a bill can be used depends on the item: one is found wanting, and those before and after it are not."""
+    bill = cyclonedx_json(graph(3, 0)).replace(TIME.encode(), b"")
+    home.write("sboms/2.json", bill)
+    lines = [item(number, sbom_file="sboms/2.json") for number in range(3)]
+    for line in (lines[0], lines[2]):
+        line["scanned"] = TIME
+    home.manifest("https://code.example.com/api/v3", {"s": {"operation": "snapshot.create", "items": lines}}, "s.yaml")
+    ran = home.run("check", "s.yaml")
+    assert ran.exit_code == 2
+    assert ran.err.count("'sboms/2.json': scanned: is missing in the bill of materials; give it") == 1
+
+
 def test_what_is_wrong_is_told_offline(home):
     """A bad bill, a correlator with the run's id, and two files that would overwrite each other: exit 2, all named."""
     home.write("sboms/2.json", b'{"spdxVersion": "SPDX-2.1"}')
@@ -92,7 +105,7 @@ def test_what_is_wrong_is_told_offline(home):
     home.manifest("https://code.example.com/api/v3", {"s": {"operation": "snapshot.create", "items": wrong}}, "s.yaml")
     ran = home.run("check", "s.yaml")
     assert ran.exit_code == 2
-    assert "sbom_file: is SPDX-2.1; SPDX 2.2 and 2.3 can be read" in ran.err
+    assert "sbom_file: 'sboms/2.json': is SPDX-2.1; SPDX 2.2 and 2.3 can be read" in ran.err
     assert "job.correlator: holds the job's id" in ran.err
     twice = [item(0, sbom_file="sboms/0.json"), item(0, sbom_file="sboms/1.json.gz")]
     home.manifest("https://code.example.com/api/v3", {"s": {"operation": "snapshot.create", "items": twice}}, "s.yaml")
