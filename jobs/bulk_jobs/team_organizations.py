@@ -204,7 +204,7 @@ class UnassignTeamOrganization(Combinable[AssignmentItem], Undoable[AssignmentIt
         return failed(ErrorCode.NOT_FOUND, message, http_status=404)
 
     def steps_combined(self, items: Sequence[AssignmentItem]) -> CombinedSteps:
-        listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS, most_pages=len(items))
+        listing = yield from pages.read_surely(teams.path(items[0]), teams.ORGANIZATIONS, most_pages=len(items))
         if listing.flaw is not None or not listing.entries:
             return [None] * len(items)  # that there is nothing to remove at all is looked at for each
         before = by_login(listing.entries)
@@ -305,7 +305,8 @@ class AddTeamOrganizations(Combinable[OrganizationsItem], Undoable[Organizations
 class RemoveTeamOrganizations(Combinable[OrganizationsItem], Undoable[OrganizationsItem], Returns[TeamRemovals]):
     """Remove an enterprise team from several organizations at once.
 
-    Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are assigned.
+    Requests:  1 for every 100 organizations of the team, 2 where it has more than 100; and 1 more for every 100 that
+               are assigned.
     Category:  core. Lane: the team.
     Combined:  items of a team, one behind the other, with up to 100 names: its list is read once, what it has is sent
                in one POST …/remove.
@@ -341,7 +342,7 @@ class RemoveTeamOrganizations(Combinable[OrganizationsItem], Undoable[Organizati
         return outcome
 
     def steps_combined(self, items: Sequence[OrganizationsItem]) -> CombinedSteps:
-        listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS)
+        listing = yield from pages.read_surely(teams.path(items[0]), teams.ORGANIZATIONS)
         if listing.flaw is None and not listing.entries:
             # an empty list says so little that a second one has to say the same
             listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS, is_fresh=True)
@@ -356,7 +357,7 @@ class RemoveTeamOrganizations(Combinable[OrganizationsItem], Undoable[Organizati
         return [teams.removed(item, set(mine)) for item, mine in zip(items, own, strict=True)]
 
     def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:
-        listing = yield from pages.read_all(teams.path(item), teams.ORGANIZATIONS, is_fresh=True)
+        listing = yield from pages.read_surely(teams.path(item), teams.ORGANIZATIONS)
         if listing.flaw is not None:
             return Undecided(listing.why)
         left, removed = teams.divided(item.organization_slugs, by_login(listing.entries).keys())

@@ -139,7 +139,8 @@ class CreateWebhook(
 ):
     """Create a webhook in an organization, unless an equal one is there.
 
-    Requests:  2: the list (1 for every 100 webhooks), then the creation; 1 where an equal one is there.
+    Requests:  2: the list (1 for every 100 webhooks, 2 where there are more), then the creation; 1 where an equal one
+               is there.
     Category:  core. Lane: the organization.
     Refused:   insecure_ssl "1", unless `allow_insecure_ssl` is true; the mask that the platform shows, as a secret; an
                event whose name is not public, unless `allow_unknown_events` is true.
@@ -243,7 +244,8 @@ class DeleteWebhookItem(HookItem, frozen=True, kw_only=True):
 class DeleteWebhook(Undoable[DeleteWebhookItem], Returns[Numbered]):
     """Remove a webhook from an organization; one that is not there is unchanged.
 
-    Requests:  2: a look, then the removal, or the list where it is not there (1 for every 100 webhooks).
+    Requests:  2: a look, then the removal, or the list where it is not there (1 for every 100 webhooks, 2 where
+               there are more).
     Category:  core. Lane: the webhook.
     Result:    id.
     Lost answer: the list is read: where the webhook is not in it any more, it was removed.
@@ -325,6 +327,8 @@ def _flaw_of_url(url: str, hook: Mapping[str, Any]) -> str:
 def _unless_listed(item: HookItem, part: Callable[[dict[str, Any]], Any]) -> Steps:
     """Return `part` of a webhook as the list of all of them shows it; one that is not among them is missing."""
     listing = yield from pages.read_all(hooks_path(item.org), hook_settings.proof_of_hooks(item.org))
+    if listing.flaw is None and listing.pages > 1:
+        listing = yield from _list(item)
     if listing.flaw is not None:
         return listing.flaw
     found = [hook_settings.shown(hook) for hook in listing.entries if hook.get("id") == item.hook_id]
@@ -334,7 +338,7 @@ def _unless_listed(item: HookItem, part: Callable[[dict[str, Any]], Any]) -> Ste
 
 
 def _list(item: OrganizationItem) -> Generator[Request, Reply, pages.Listing]:
-    return pages.read_all(hooks_path(item.org), hook_settings.proof_of_hooks(item.org), is_fresh=True)
+    return pages.read_surely(hooks_path(item.org), hook_settings.proof_of_hooks(item.org))
 
 
 def _is_listed(item: HookItem, listing: pages.Listing) -> bool:

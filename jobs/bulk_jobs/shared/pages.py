@@ -2,7 +2,9 @@
 
 A next page is where the `Link` of the page before says, but only its query is taken from there and the path stays what
 it was, so no link can lead out of the platform. What repeats a page, or goes on for ever, ends the list as unusable: a
-part of it is never passed off as the whole. Source: specification, Conventions (pagination); failures.md rows 12, 30.
+part of it is never passed off as the whole. While a list is read, others change it: what is new moves entries to the
+next page, where they come once more and are left out, and what is deleted moves them to the page before, so that they
+are missed. Source: specification, Conventions (pagination); failures.md rows 12, 30.
 """
 
 from collections.abc import Generator
@@ -98,8 +100,8 @@ def read_all(
         found = _entries_of(reply, field)
         if found and len(seen) > 1 and found in (before, entries[: len(found)]):
             return _flawed(f"page {len(seen)} repeats one before")
+        entries.extend(_new(found, before))
         before, empty = found, 0 if found else empty + 1
-        entries.extend(found)
         is_unchanged = is_unchanged and reply.is_unchanged
         first = reply.body if len(seen) == 1 else first
         if not urls.has_next_link(reply.headers):
@@ -113,11 +115,37 @@ def read_all(
         query = following
 
 
+def read_surely(path: str, proof: Proof, *, most_pages: int = MOST_PAGES) -> Generator[Request, Reply, Listing]:
+    """Read every page of a list of which it counts what is *not* in it, past the store: where there is more than one
+    page, a second reading has to say the same."""
+    listing = yield from read_all(path, proof, is_fresh=True, most_pages=most_pages)
+    if listing.flaw is not None or listing.pages < 2:
+        return listing
+    again = yield from read_all(path, proof, is_fresh=True, most_pages=most_pages)
+    if again.flaw is not None:
+        return again
+    return msgspec.structs.replace(listing, entries=[*listing.entries, *_new(again.entries, listing.entries)])
+
+
 def outcome_of(listing: Listing) -> Outcome:
     """Return how an item ends whose result is the list itself."""
     if listing.flaw is not None:
         return listing.flaw
     return unchanged(listing.entries) if listing.is_unchanged else succeeded(listing.entries)
+
+
+def _new(found: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the entries that are not among those of `before`; an entry without an id is never the same as another."""
+    known = {number for entry in before if (number := _id(entry)) is not None}
+    return [entry for entry in found if _id(entry) not in known] if known else found
+
+
+def _id(entry: dict[str, Any]) -> str | int | None:
+    for name in ("id", "version_id"):
+        if isinstance(number := entry.get(name), str | int):
+            return number
+    inner = entry.get("repository")
+    return _id(inner) if isinstance(inner, dict) else None
 
 
 def _entries_of(reply: Reply, field: str | None) -> list[Any]:

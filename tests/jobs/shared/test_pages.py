@@ -45,6 +45,35 @@ def test_every_page_in_order():
     assert (numbers(driven.ended.entries), driven.ended.pages, driven.ended.flaw) == ([1, 2, 3], 3, None)
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([1, 2, 3], [3, 4]),
+        ([{"version_id": 1}, {"version_id": 2}], [{"version_id": 2}, {"version_id": 3}]),
+        ([{"repository": {"id": 1}}], [{"repository": {"id": 1}, "status": "attached"}, {"repository": {"id": 2}}]),
+    ],
+)
+def test_what_moved_to_the_next_page_is_listed_once(first: Any, second: Any):
+    """Something new was put before it while the list was read: the last entry of a page is the first of the next."""
+    listing = read(page(first, "page=2"), page(second)).ended
+    assert listing.entries == [*_objects(first), *_objects(second)[1:]]
+
+
+def surely(*answers: Any) -> Driven:
+    """The listing that decides what is not there."""
+    return drive(pages.read_surely(PATH, proofs.listing({})), *answers)
+
+
+def test_what_is_not_there_is_read_twice():
+    """Something was deleted while a list of several pages was read, so that an entry moved to a page that had been
+    read: the second reading shows it. A list of one page is read once; a second reading that fails is no list."""
+    driven = surely(page([1, 2], "page=2"), page([4]), page([1, 3], "page=2"), page([4]))
+    assert numbers(driven.ended.entries) == [1, 2, 4, 3]
+    assert all(request.is_fresh for request in driven.requests)
+    assert len(surely(page([1, 2])).requests) == 1
+    assert surely(page([1, 2], "page=2"), page([4]), page([1], "per_page=100")).ended.flaw is not None
+
+
 def test_by_cursor():
     """A cursor is passed on as the platform wrote it, and other parameters stay."""
     driven = read(page([1], "after=Y3Vyc29y%3D%3D"), page([2]), per_page=50, targets="branch", status=None)
