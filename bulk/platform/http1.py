@@ -23,7 +23,7 @@ from yarl import URL
 
 from bulk.platform.deadlines import FIRST_CONNECTION_S, InFlight
 from bulk.platform.failures import ConnectionStale, Withheld
-from bulk.platform.response_heads import WITHOUT_BODY, AnswerProtocol
+from bulk.platform.response_heads import AnswerProtocol, BadHead
 
 _BREAKING = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _METHOD = re.compile(r"[A-Z]+")
@@ -88,15 +88,19 @@ class ConnectionPool:
     Args:
         base: where requests go; its path is not used.
         monotonic: of the clock.
+        request_id: name of the header that has the platform's own id of a request.
     """
 
-    def __init__(self, connector: aiohttp.BaseConnector, base: URL, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self, connector: aiohttp.BaseConnector, base: URL, monotonic: Callable[[], float], request_id: istr
+    ) -> None:
         self._connect, self._loop, self._monotonic = connector.connect, connector._loop, monotonic
         # tells the pool where to connect to; it is never sent
         self._place = ClientRequest("GET", base.origin(), loop=connector._loop)
         self.host = self._place.headers["Host"]
         self._reads_to_end, self._timeout = False, FIRST_TIMEOUT
         self.idle: deque[tuple[Connection, Any, float]] = deque()
+        self._request_id, self._first_id, self._are_ids_own = request_id, "", False
 
     def keep(self, connection: Connection, protocol: ResponseHandler) -> None:
         """Let the connection serve the next request, if both sides want that."""
@@ -128,6 +132,22 @@ class ConnectionPool:
         """Close those that are kept."""
         while self.idle:
             self.idle.popleft()[0].close()
+
+    def _refuse_repeated(self, protocol: Any, message: Any, head: bytes) -> None:
+        """Refuse an answer that is the one before it on its connection once more, which was to another request: from
+        there on each would be taken for the next one's. Only where the platform gives each request an id of its own.
+        """
+        own = message.headers.get(self._request_id)
+        if own is None or type(protocol) is not AnswerProtocol:
+            return
+        number, raw_headers, asked = protocol.newest
+        protocol.newest = own, message.raw_headers, head
+        if not self._are_ids_own:
+            self._first_id = self._first_id or own
+            self._are_ids_own = own != self._first_id
+        is_same = own == number and self._are_ids_own and raw_headers == message.raw_headers
+        if is_same and asked.partition(b"\r\n")[0] != head.partition(b"\r\n")[0]:
+            raise BadHead("is its answer to the request before", is_http=True)
 
     def _cut(self, protocol: ResponseHandler) -> aiohttp.StreamReader:
         """Make a reader for an answer that may go on until the connection ends, which its parser was not told to
@@ -176,6 +196,7 @@ class ConnectionPool:
                 (message, content), _ = protocol._buffer.popleft()
                 status = message.code
                 if status >= 200 or status < 100 or status == 101:  # others announce the answer
+                    self._refuse_repeated(protocol, message, head)
                     if content is EMPTY_PAYLOAD and status not in WITHOUT_BODY and _LENGTH not in message.headers:
                         content = self._cut(protocol)
                     return ResponseHead(status, message.headers, content, self, connection, protocol, body is not None)

@@ -44,10 +44,15 @@ class BadHead(HttpProcessingError):
 
 
 class AnswerProtocol(ResponseHandler):
-    """One connection; `begin_request` comes before each request."""
+    """One connection; `begin_request` comes before each request.
+
+    Attributes:
+        newest: of the newest answer: its request id, its header lines, and the head of the request.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
+        self.newest: tuple[str, Any, bytes] = "", (), b""
         self.begin_request()
 
     def begin_request(self) -> None:

@@ -129,7 +129,8 @@ class Transport:
         connector = self._given_connector or self._connector(None)
         self._session = await self._stack.enter_async_context(self._new_session(connector, proxy))
         # a proxy has its own ways, which the session knows
-        self._pool = ConnectionPool(connector, self._base, self._clock.monotonic) if proxy is None else None
+        if proxy is None:
+            self._pool = ConnectionPool(connector, self._base, self._clock.monotonic, self._request_id_name)
         return self
 
     async def __aexit__(self, *_exc_info: object) -> None:
@@ -193,6 +194,12 @@ class Transport:
         CURRENT.set(flight)
         opening = self._session.request(request.method, url, headers=headers, allow_redirects=False, **options)
         return await self._exchange(request, flight, opening, self._place, holder)
+
+    def distrust(self) -> None:
+        """Use no connection again that is idle now: an answer was not its request's, so the next ones may not be
+        either."""
+        if self._pool is not None:
+            self._pool.close()
 
     def step_aside(self, holder: Holder) -> None:
         """Note that an item whose answer may have been a long one is about to wait for something, such as its next

@@ -38,5 +38,8 @@ class Wire(Protocol):
     def step_aside(self, holder: Any) -> None:
         """Note that the item is about to wait for something other than an answer."""
 
+    def distrust(self) -> None:
+        """Note that an answer was not its request's, as `Transport.distrust`."""
+
     async def download(self, url: str, max_bytes: int, *, takes_file: bool, holder: Any) -> Reply | Failure:
         """Read what lies elsewhere, as `Transport.download`."""

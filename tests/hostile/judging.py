@@ -34,6 +34,8 @@ def why_not(row: Row, way: Way) -> str:
         return "it writes nothing"
     if way.kind == "meddled" and not row.meddles:
         return "nobody else's change of it could be told from ours"
+    if way.is_for_writes and not row.writes:
+        return "what is read is of no one moment"
     if way.is_denied and row.is_blind:
         return "nobody can know that it was done all the same"
     if way.kind == "foreign" and not row.names_itself:

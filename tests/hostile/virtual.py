@@ -98,7 +98,11 @@ def run_jobs(
     """
 
     async def main() -> Told:
-        service = Service({f"token-of-{name}-0123456789": guest for name, guest in guests.items()}, wall)
+        service = Service(
+            {f"token-of-{name}-0123456789": guest for name, guest in guests.items()},
+            wall,
+            max((guest.way.repeats_at for guest in guests.values()), default=0),
+        )
         manifest, environ = _manifest(path, jobs)
         around = Surroundings(
             clock=VirtualClock(), dice=random.Random(1), disk=_disk, connector=MemoryConnector(service, AnswerProtocol)

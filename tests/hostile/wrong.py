@@ -55,6 +55,8 @@ class Way:
         twist: what becomes of the right answer on its way. lasts_s: only so long after the first request (seconds).
         is_harmless: every item has to succeed all the same.
         is_denied: a request that was done is answered with a definite refusal.
+        is_for_writes: what a mere read is shown of a list that changes meanwhile is of no one moment.
+        repeats_at: on each connection all answers from this one on are those before (count).
         script: decides of each request that it befalls, and how many it has befallen with this one.
     """
 
@@ -78,6 +80,8 @@ class Way:
     is_harmless: bool = False
     is_denied: bool = False
     script: "Script | None" = None
+    is_for_writes: bool = False
+    repeats_at: int = 0
 
     def befalls(self, ask: Ask) -> bool:
         """Whether a request is of those."""

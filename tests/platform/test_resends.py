@@ -134,3 +134,64 @@ async def test_what_breaks_behind_an_announcement_is_a_lost_answer(open_transpor
     [failure] = answers
     assert isinstance(failure, Failure)
     assert (failure.kind, failure.code) == (FailureKind.LOST, ErrorCode.BAD_RESPONSE)
+
+
+def numbered(number: object, body: bytes = b"{}") -> bytes:
+    """An answer with the platform's own id of its request."""
+    return answer(body, headers=f"X-Service-Request-Id: {number}\r\n")
+
+
+@METHODS
+async def test_the_answer_to_the_request_before_is_never_taken(open_transport, token, method):
+    """A proxy sends an answer twice, and the second copy comes when the next request is under way: that one is lost,
+    its connection closed, and nothing later is one answer behind."""
+
+    async def conversation(peer: Peer) -> None:
+        sent = 0
+        while await peer.request() is not None:
+            sent += 1
+            number = 2 if peer.number == 1 and sent == 3 else 10 * peer.number + sent
+            await peer.write(numbered(2 if peer.number == 1 and sent == 2 else number))
+
+    async with serving(conversation) as server, open_transport(server.base_url) as transport:
+        first, second, third = [await transport.send(request_of(method, f"/{number}"), token) for number in range(3)]
+        assert isinstance(first, Reply)
+        assert isinstance(second, Reply)
+        assert isinstance(third, Failure)
+        assert (third.kind, third.code, third.is_answer) == (FailureKind.LOST, ErrorCode.BAD_RESPONSE, True)
+        assert isinstance(await transport.send(request_of(method, "/3"), token), Reply)
+        assert (server.connections, transport.sent) == (2, 4)
+        assert not acquired(transport)
+
+
+@pytest.mark.parametrize("is_same_request", [True, False])
+async def test_equal_answers_of_a_platform_are_taken(open_transport, token, is_same_request):
+    """A cache in between gives the same answer to the same request, and a platform may give all requests one id."""
+
+    async def conversation(peer: Peer) -> None:
+        sent = 0
+        while await peer.request() is not None:
+            sent += 1
+            await peer.write(numbered(min(sent, 2) if is_same_request else "always"))
+
+    async with serving(conversation) as server, open_transport(server.base_url) as transport:
+        for number in range(5):
+            asked = request_of("GET", "/same" if is_same_request else f"/{number}")
+            assert isinstance(await transport.send(asked, token), Reply)
+        assert server.connections == 1
+
+
+async def test_no_connection_is_used_again_after_an_answer_to_somebody_else(open_transport, token):
+    """Whoever sees that an answer was not the request's own has all idle connections closed."""
+
+    async def conversation(peer: Peer) -> None:
+        while await peer.request() is not None:
+            await peer.write(answer())
+
+    async with serving(conversation) as server, open_transport(server.base_url) as transport:
+        for _ in range(2):
+            assert isinstance(await transport.send(request_of("GET"), token), Reply)
+        assert server.connections == 1
+        transport.distrust()
+        assert isinstance(await transport.send(request_of("GET"), token), Reply)
+        assert server.connections == 2

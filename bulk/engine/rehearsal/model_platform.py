@@ -114,6 +114,9 @@ class ModelWire:
     async def __aexit__(self, *_: object) -> None:
         pass
 
+    def distrust(self) -> None:
+        """Do nothing, because there are no connections."""
+
     def step_aside(self, holder: Any) -> None:
         """Do nothing, because nothing is held."""
 

@@ -28,7 +28,7 @@ from bulk.govern.poll_intervals import PollIntervals
 from bulk.model import BodyFile, Effect, ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request
 from bulk.platform.cache.cache_entry import BY_DATE, BY_ETAG
 from bulk.platform.cache.validators import ValidatorStore
-from bulk.platform.classification import VerdictKind, classify
+from bulk.platform.classification import Verdict, VerdictKind, classify
 from bulk.platform.wire import Wire
 from bulk.urls import within_base
 
@@ -104,8 +104,7 @@ class RequestSender:
             tally.body_bytes += len(stored.body)
             # of what was asked for first: what comes later, the operation has to look at
             reply = store.reply_from(stored, answer, tally.result_of if tally.requests == 1 else "")
-        verdict = classify(request, reply, self._vendor)
-        governor.answered(permit, answer, verdict)
+        verdict = self._judged(request, permit, answer, reply)
         if answer.status == 304:
             if reply is answer and not request.is_fresh and request.effect is _READ:
                 # a 304 that was not asked for: once more without conditions (failures.md row 13)
@@ -121,13 +120,13 @@ class RequestSender:
             tally.kept_as = key if store.keep(request, answer, key, permit.token) else None
         return Tried(answer, verdict)
 
-    async def _permit(self, context: RequestContext) -> Permit:
-        self.step_aside(context.tally)
-        governor, queue, is_settling = self._governor, context.queue, context.is_settling
-        permit = governor.permit_nowait(queue, is_settling)
-        if permit is None and context.pool is not None:
-            permit = await context.pool.permit_of(queue, context.tally.requests)
-        return permit or await governor.permit(queue, is_settling=is_settling)
+    def _judged(self, request: Request, permit: Permit, answer: Reply, reply: Reply) -> Verdict:
+        """Return the verdict on `reply`, which is `answer` or what it confirms, and tell everyone who has to know."""
+        verdict = classify(request, reply, self._vendor)
+        self._governor.answered(permit, answer, verdict)
+        if verdict.kind is VerdictKind.BAD_RESPONSE:
+            self._transport.distrust()
+        return verdict
 
     async def _unanswered(self, request: Request, context: RequestContext, permit: Permit, failure: Failure) -> Tried:
         governor, tally = self._governor, context.tally

@@ -1,13 +1,16 @@
 """Sequences of answers, of which each alone could be right: what a platform, its copies and gateways do one after the
 other."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from email.utils import formatdate
+from typing import Literal
 
 from tests.hostile.foreign import foreign_answer
 from tests.hostile.http import twists
-from tests.hostile.http.messages import Answer, Ask
+from tests.hostile.http.messages import JSON, Answer, Ask
+from tests.hostile.http.turn import BASE_URL
 from tests.hostile.wrong import NONE, Course, Guest, Script, Way
 
 Make = Callable[[Guest, Ask, float], Course]
@@ -85,6 +88,26 @@ def repeated(guest: Guest, ask: Ask, now: float) -> Course:
     answer = guest.platform.answer(ask, now)
     before = next((each for each in reversed(guest.answered) if each is not NONE), answer)
     return Course(before)
+
+
+def in_pages(moved: Literal["twice", "missed"]) -> Make:
+    """Lists in two pages, between which the last entry moves: it is on both, or at first on none of them."""
+
+    def make(guest: Guest, ask: Ask, now: float) -> Course:
+        whole = replace(ask, query={name: values for name, values in ask.query.items() if name != "page"})
+        answer = guest.platform.answer(whole, now)
+        entries = json.loads(answer.body) if ask.is_read and answer.status == 200 and JSON in answer.headers else None
+        if not isinstance(entries, list) or not entries:
+            return Course(answer)
+        if ask.one("page") == "2":
+            number = guest.notes["readings"] = guest.notes.get("readings", 0) + 1
+            shown = [] if moved == "missed" and number == 1 else entries[-1:]
+            return Course(replace(answer, body=json.dumps(shown).encode()))
+        shown = entries if moved == "twice" else entries[:-1]
+        following = ("link", f'<{BASE_URL}{ask.path}?page=2>; rel="next"')
+        return Course(replace(answer, body=json.dumps(shown).encode(), headers=(*answer.headers, following)))
+
+    return make
 
 
 def one_by_one(writes: tuple[Make, ...] = (), reads: tuple[Make, ...] = (), rest: Make = right) -> Script:
@@ -194,6 +217,16 @@ def _desync() -> Iterator[Way]:
     yield _scripted("desync: the third request gets the second answer", in_turn(right, right, repeated))
     yield _scripted("desync: each second request gets the answer before it", for_ever(right, repeated))
     yield _scripted("desync: the look after a lost write gets the answer before", one_by_one((lost,), (repeated,)))
+    for place in (2, 3, 5, 8):
+        yield Way(f"desync: each connection is one answer behind from its answer {place} on", repeats_at=place)
+
+
+def _pages() -> Iterator[Way]:
+    yield _scripted("pages: the last entry twice", for_ever(in_pages("twice")))
+    missed = in_pages("missed")
+    yield replace(_scripted("pages: an entry is missed", for_ever(missed)), is_for_writes=True)
+    yield _scripted("pages: never came, then an entry is missed", one_by_one((never_came,), (missed,) * 40))
+    yield _scripted("pages: lost, then an entry is missed", one_by_one((lost,), (missed,) * 40))
 
 
 def _clocks() -> Iterator[Way]:
@@ -220,4 +253,4 @@ def _statuses() -> Iterator[Way]:
 
 def ways() -> Iterator[Way]:
     """All of them."""
-    yield from (*_looks(), *_second(), *_desync(), *_clocks(), *_statuses())
+    yield from (*_looks(), *_second(), *_desync(), *_pages(), *_clocks(), *_statuses())

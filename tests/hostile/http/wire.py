@@ -27,12 +27,14 @@ class Service:
     """Every guest's platform, found by the token.
 
     Attributes:
-        wall: seconds since 1970, UTC. connections: how many were opened.
+        wall: seconds since 1970, UTC. connections: how many were opened. behind: answers that were not their request's.
+        repeats_at: on each connection the answer before this one (count) is sent once more, so that all that follow are
+            one answer behind; 0: on none.
     """
 
-    def __init__(self, guests: Mapping[str, Guest], wall: Callable[[], float]) -> None:
-        self.guests, self.wall = guests, wall
-        self.connections = 0
+    def __init__(self, guests: Mapping[str, Guest], wall: Callable[[], float], repeats_at: int = 0) -> None:
+        self.guests, self.wall, self.repeats_at = guests, wall, repeats_at
+        self.connections = self.behind = 0
 
     def hear(self, ask: Ask) -> Course:
         """What becomes of a request."""
@@ -62,6 +64,7 @@ class Server(asyncio.Protocol):
         self._is_open = False
         self._transport: Any = None
         self._answered = 0
+        self._newest = b""
         service.connections += 1
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -100,6 +103,11 @@ class Server(asyncio.Protocol):
             is_chunked = self._answered % 2 == 0 and course.end == ""
             data = course.wire or as_bytes(course.answer, is_chunked=is_chunked)
             body = len(course.answer.body)
+            if 0 < self._service.repeats_at <= self._answered and course.end == "":
+                self._service.behind += 1
+                data, self._newest = self._newest, data
+            else:
+                self._newest = data
             self._transport.write(data if course.end == "" else data[: len(data) - max(1, body // 2)])
         if course.end:
             self._transport.close()
