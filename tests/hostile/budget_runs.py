@@ -27,7 +27,14 @@ PREFIX = "/api/v3"
 TOKEN = "ghp_" + "budget" * 6
 LIMITED = {"message": "API rate limit exceeded for user ID 1."}
 README = b"# Read me\n"
-REASONS = {200: "OK", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 502: "Bad Gateway"}
+REASONS = {
+    200: "OK",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+}
 
 Answer = tuple[int, dict[str, str], Any]
 Instead = Callable[["BudgetPlatform", str], Answer | None]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile import budgets
-from tests.hostile.budget_runs import Answer, BudgetPlatform, Instead, readme, run
+from tests.hostile.budget_runs import LIMITED, Answer, BudgetPlatform, Instead, readme, run
 from tests.hostile.budgets import Cell, Used, told, use
 from tests.hostile.http.limits import Answers, Headers, Limits
 
@@ -184,6 +184,57 @@ def test_headers_of_somebody_elses_budget_never_count(tmp_path: Path, why: str) 
     ran = run(tmp_path, platform, 200, {}, most_s=7_200.0)
     assert ran.ended_s < 60.0
     assert ran.outcomes.count("succeeded") >= 199
+
+
+# -- what is said of a budget changes in mid-window
+
+
+def _served(platform: BudgetPlatform, path: str, **told: int) -> Answer:
+    """What the platform answers, with headers that say something else."""
+    is_served = platform.limits.charge(platform.now())
+    headers = dict(platform.limits.headers(platform.now()))
+    names = {name.lower().removeprefix("x-ratelimit-"): name for name in headers}
+    headers.update({names[field]: str(value) for field, value in told.items()})
+    return (200, headers, readme(path)) if is_served else (403, headers, LIMITED)
+
+
+def _lowered(platform: BudgetPlatform, path: str) -> Answer | None:
+    """From the tenth request of each window on, the limit is below what was used."""
+    is_early = path == "/rate_limit" or len(platform.paths()) % 20 < 10
+    return None if is_early else _served(platform, path, limit=8, remaining=0)
+
+
+def _away(platform: BudgetPlatform, path: str) -> Answer | None:
+    """The end that headers name moves away with each answer."""
+    return None if path == "/rate_limit" else _served(platform, path, reset=int(platform.now()) + 3_500)
+
+
+def _moving(platform: BudgetPlatform, path: str) -> Answer | None:
+    """Nothing is ever left, says `/rate_limit`, and the end moves away each time it is asked."""
+    if path != "/rate_limit":
+        return None
+    asked = sum(each == "/rate_limit" for _, each in platform.sent)
+    entry = {"limit": 20, "used": 20, "remaining": 0, "reset": int(platform.now()) + 10 * asked}
+    return 200, {}, {"resources": {"core": entry}}
+
+
+@pytest.mark.parametrize(("says", "most_s"), [(_lowered, 60.0), (_away, 60.0), (_moving, 1_200.0)])
+def test_what_is_said_changes_in_mid_window(tmp_path: Path, says: Instead, most_s: float) -> None:
+    """Headers that lower the limit below what was used, and ends that move away: every item succeeds, nothing is sent
+    beyond the budget, and where only one of two witnesses errs the run takes as long as it has to."""
+    platform = BudgetPlatform(Limits(20, 10), says)
+    ran = run(tmp_path, platform, 100, {}, most_s=most_s)
+    assert ran.outcomes == ["succeeded"] * 100
+    assert sum(refused for _, _, refused in platform.limits.spent()) == 0
+
+
+@pytest.mark.parametrize(("status", "least_s"), [(502, 0.0), (503, 3_600.0)])
+def test_maintenance_is_waited_for_as_long_as_it_says(tmp_path: Path, status: int, least_s: float) -> None:
+    """One 503 with Retry-After holds up the whole run for an hour, and then it goes on as ever; one 502 does not."""
+    platform = BudgetPlatform(Limits(20, 10), once((status, {"Retry-After": "3600"}, {"message": "maintenance"})))
+    ran = run(tmp_path, platform, 100, {}, most_s=least_s + 100.0)
+    assert ran.outcomes == ["succeeded"] * 100
+    assert ran.ended_s >= least_s
 
 
 # -- T12: a budget that can't suffice
