@@ -254,7 +254,7 @@ def is_of_item(entry: Entry) -> bool:
 SEEN_BY: dict[Any, tuple[Callable[[Path], None], str]] = {
     planted.intent_written_late: (rough_work, "left without an intent"),
     planted.no_read_back: (rough_work, "exists already"),
-    planted.blind_repeat: (rough_work, "exists already"),
+    planted.blind_repeat: (rough_work, "unchanged None, expected Expected"),
     planted.hidden_re_send: (hidden, r"core: \d+ taken, \d+ left"),
     planted.no_settle_time: (late_write, "created anew"),
     planted.lane_not_folded: (rough_work, "overlap"),
