@@ -153,7 +153,8 @@ def as_text(status: StoredStatus) -> str:
         if worker.shards:
             silent_s = max(0.0, status.at - worker.seen_at)
             lines.append(f"worker {worker.name} has {worker.shards:,} shards, heard of {silent_s:.0f} s ago")
-    if status.state == "running" and not any(worker.shards for worker in status.workers):
+    has_its_time = any(job.opens_at is not None for job in status.jobs)
+    if status.state == "running" and not has_its_time and not any(worker.shards for worker in status.workers):
         lines.append("no worker is at work on it")
     if status.next_command:
         lines += ["", status.next_command]

@@ -152,7 +152,7 @@ async def followed(
         display.update(status_of(run, clock.now()))
         if not run.is_live:
             return run
-        worked_at = heard_at if run.workers else worked_at
+        worked_at = heard_at if run.has_its_time else worked_at
         if heard_at - worked_at >= nobody_s:
             display.note(
                 f"no worker is at work on it: bulk worker --store {store.address} --base-url {run.identity.base_url}"
@@ -205,7 +205,9 @@ def next_command(run: runs.StoredRun, store: str) -> str:
     if run.state == runs.COMPLETE:
         return f"bulk export {name} --store {address}"
     if run.state == runs.RUNNING:
-        return "" if run.workers else f"bulk worker --store {address} --base-url {shlex.quote(run.identity.base_url)}"
+        return (
+            "" if run.has_its_time else f"bulk worker --store {address} --base-url {shlex.quote(run.identity.base_url)}"
+        )
     gate = closed_gate(run.why) if run.state in ("stopping", runs.STOPPED) else None
     if gate is not None and not gate.is_over:
         return f"bulk approve {name} --wave {gate.wave} --store {address}"

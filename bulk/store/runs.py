@@ -112,6 +112,11 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
         return self.state not in ENDED
 
     @property
+    def has_its_time(self) -> bool:
+        """Whether workers are at work on it, or wait for the time of a wave, when none of them holds anything."""
+        return self.workers > 0 or any(its.opens_at is not None for its in self.waves.values())
+
+    @property
     def exit_code(self) -> int:
         """What a command that waits for its end exits with; 3 while it goes on."""
         outcomes: Counter[str] = Counter()

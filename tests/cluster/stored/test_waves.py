@@ -13,6 +13,7 @@ import pytest
 from tests.cluster.cluster import Cluster
 from tests.e2e.migrations.test_waves import FLEET, manifest, puts, said
 from tests.e2e.support.platform import Home, served
+from tests.serve.conftest import asking
 from tests.store.places import comes_true
 
 RUN = ("run", "manifest.yaml", "--progress", "none", "--yes", "--run-dir")
@@ -108,7 +109,9 @@ def test_a_gate_that_opens_by_itself(store_text: str, tmp_path: Path) -> None:
         submitted = made.home.run("submit", "manifest.yaml", "--store", store_text, "--yes")
         name = submitted.out.strip()
         assert comes_true(lambda: status(made, name)["jobs"][0]["opens_at"] is not None)
-        assert "wave 2 of 2 of files begins in" in made.home.run("status", name, "--store", store_text).out
+        told = made.home.run("status", name, "--store", store_text).out
+        assert "wave 2 of 2 of files begins in" in told
+        assert "worker" not in told, "none is missing"
         made.workers[0].kill()
         made.worker()
         watched = made.home.run("watch", name, "--store", store_text, "--progress", "none")
@@ -154,3 +157,26 @@ def test_workers_of_this_machine_go_in_waves(tmp_path: Path) -> None:
         assert made.home.run("approve", "run", "--wave", "2").exit_code == 0
         ran = made.home.run(*command)
         assert (ran.exit_code, keeps_to([2, 30], puts(made.sandbox))) == (0, True), ran.err
+
+
+@pytest.mark.timeout(180)
+def test_the_page_opens_and_accepts_waves(store_text: str, tmp_path: Path) -> None:
+    """A run in a store has its gate on the page; it goes on with a wave that is opened or accepted there, no other."""
+    limits = {"gate": "manual", "waves": [2], "errors": {"not_found": 0}}
+    with (
+        in_waves(store_text, tmp_path, 12, {5}, "--rate-limit", "off", **limits) as made,
+        asking(tmp_path, cache=tmp_path / "cache", store=store_text) as asker,
+    ):
+        made.worker()
+        assert made.home.run(*RUN, "run", "--store", store_text).exit_code == 3
+        run = f"/runs/store:{newest(made)}"
+        assert asker.get(run).data["gate"] == {"wave": 2, "of": 2, "job": "files", "is_over": False}
+        assert asker.post(f"{run}/gate", {"wave": 1}).status == 409
+        resumed = asker.post(f"{run}/resume", {})
+        assert (resumed.status, "waits to be opened" in str(resumed.data)) == (409, True)
+        assert asker.post(f"{run}/gate", {"wave": 2}).data["state"] == "running"
+        assert comes_true(lambda: (asker.get(run).data["gate"] or {}).get("is_over", False))
+        assert asker.post(f"{run}/gate", {"wave": 2}).data["state"] == "running"
+        assert comes_true(lambda: asker.get(run).data["run"]["state"] == "complete")
+        done = [(each["verb"], each["args"]) for each in asker.get(run).data["actions"]]
+        assert done == [("approve", {"wave": 2}), ("approve", {"accepted": [2]})]
