@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
@@ -10,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from bulk.quantities import Share, share
+from bulk.schedule.waves import Waves
 from tests.cluster.cluster import Cluster
-from tests.e2e.migrations.test_waves import FLEET, manifest, puts, said
+from tests.e2e.migrations.test_waves import FLEET, items, manifest, puts, said
 from tests.e2e.support.platform import Home, served
 from tests.serve.conftest import asking
 from tests.store.places import comes_true
@@ -180,3 +183,46 @@ def test_the_page_opens_and_accepts_waves(store_text: str, tmp_path: Path) -> No
         assert comes_true(lambda: asker.get(run).data["run"]["state"] == "complete")
         done = [(each["verb"], each["args"]) for each in asker.get(run).data["actions"]]
         assert done == [("approve", {"wave": 2}), ("approve", {"accepted": [2]})]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("seed", range(20))
+def test_workers_are_killed_again_and_again(store_text: str, tmp_path: Path, seed: int) -> None:
+    """Two jobs over the same repositories, workers killed at random moments, one or both at once: of each job every
+    wave is done before the next one begins, of each repository the first job before the second, each file once.
+    """
+    dice, faults = random.Random(seed), ("--fault", "drop-after=0.05", "--fault", "error-after=0.05")
+    sizes = [[1, 30], [3, "50%"], [2, 5, 20]][seed % 3]
+    with in_waves(store_text, tmp_path, 100, set(), *SLOW, *faults, waves=sizes) as made:
+        made.home.lines("second.jsonl", [{**item, "path": f"s{item['path']}"} for item in items(60, set())])
+        given = json.loads((made.home.folder / "manifest.yaml").read_text())
+        given["jobs"]["second"] = {"operation": "contents.put", "items": "second.jsonl"}
+        made.home.write("manifest.yaml", json.dumps(given))
+        made.worker()
+        made.worker()
+        with made.home.running(*RUN, "run", "--store", store_text) as waiting:
+            for place, wanted in enumerate(sorted(dice.sample(range(1, 140), 5))):
+                made.wait_for_effects(wanted, seconds=90.0)
+                if not place:
+                    made.shorten_grace()
+                alive = [worker for worker in made.workers if worker.poll() is None]
+                for victim in alive if place == 3 else [dice.choice(alive)]:
+                    victim.kill()
+                    made.worker()
+            out, err = waiting.communicate(timeout=120.0)
+        assert waiting.returncode == 0, out + err
+        lines = [line for line in made.sandbox.journal() if line["method"] == "PUT" and line["effect"] is not None]
+        names = [line["path"].rpartition("/")[2].partition(".")[0] for line in lines]
+        first, second = ([int(each[len(mark) :]) for each in names if each.startswith(mark)] for mark in ("f", "sf"))
+        assert keeps_to([each.end for each in Waves(shares(sizes)).until(100, 100)], first)
+        assert keeps_to([each.end for each in Waves(shares(sizes)).until(60, 60)], second)
+        places = {each: place for place, each in enumerate(names)}
+        for number in range(60):
+            last = max(places[f"f{other}"] for other in range(100) if other // 4 == number // 4)
+            assert last < places[f"sf{number}"]
+
+
+def shares(sizes: list[Any]) -> tuple[Share, ...]:
+    """Sizes of waves as a manifest has them."""
+    return tuple(share(size) for size in sizes)
