@@ -5,7 +5,7 @@ kept in memory: `MOST_ITEMS` of a job, so that memory has a bound; a plain .json
 Source: interface.md §2; failures.md rows 61, 62.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -26,14 +26,21 @@ _STAND_IN: Final = "withheld"
 
 def secrets_in(item: Item, operation: AnyOperation) -> dict[str, str]:
     """Return the secrets that stand themselves in an item, by their dotted fields."""
-    found = {}
+    return {dotted: text for dotted, text in _given(item, operation) if not text.startswith(SECRET_PLACES)}
+
+
+def places_in(item: Item, operation: AnyOperation) -> dict[str, str]:
+    """Return where the secrets of an item are that it names, by their dotted fields."""
+    return {dotted: text for dotted, text in _given(item, operation) if text.startswith(SECRET_PLACES)}
+
+
+def _given(item: Item, operation: AnyOperation) -> Iterator[tuple[str, str]]:
     for dotted in secret_fields(operation):
         value: object = item
         for name in dotted.split("."):
             value = getattr(value, name, None)
-        if isinstance(value, str) and not value.startswith(SECRET_PLACES):
-            found[dotted] = value
-    return found
+        if isinstance(value, str):
+            yield dotted, value
 
 
 def without(item: Item, secrets: Iterable[str]) -> Item:

@@ -8,6 +8,7 @@ import os
 import shlex
 import stat
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,21 +22,49 @@ MOST_BYTES = 4096
 """Longest secret (bytes)."""
 
 
-def load_secrets(
-    folder: Path, operation: AnyOperation, item: Item, environ: Mapping[str, str], remember: Callable[[str], None]
-) -> Item:
+@dataclass(frozen=True, slots=True)
+class SecretPlaces:
+    """Where secrets of items are.
+
+    Attributes:
+        folder: what relative paths of `file:` are relative to.
+        environ: for `env:`; None: `env:NAME` is the file NAME of the folder, too, and no name leads out of it, because
+            whoever wrote the items is somebody else.
+    """
+
+    folder: Path
+    environ: Mapping[str, str] | None
+
+    def text_at(self, kind: str, place: str) -> str:
+        """Return what a place holds; `kind`: `env` or `file`.
+
+        Raises:
+            FileError: nothing that can be used.
+        """
+        if self.environ is None:
+            name = Path(place)
+            if not name.parts or name.is_absolute() or ".." in name.parts:
+                raise FileError(f"{place} is no name below the folder of secrets that this worker was given")
+            return _text_of(self.folder / name)
+        if kind == "file":
+            return _text_of(self.folder / Path(place).expanduser())
+        text = self.environ.get(place, "")
+        if not text:
+            raise FileError(f"the environment variable {place} is not set")
+        return text
+
+
+def load_secrets(places: SecretPlaces, operation: AnyOperation, item: Item, remember: Callable[[str], None]) -> Item:
     """Return `item` with its secrets inline, as it is sent. Reads files: call it where that may block.
 
     Args:
-        folder: the manifest's; relative paths are relative to it.
-        environ: for `env:`.
         remember: called with each secret before anything is done with it, so that it is taken out of every text.
 
     Raises:
         FileError: a place holds none, or one that the operation can't use; the message never says what it holds.
     """
     for dotted in sorted(secret_fields(operation)):
-        item = replaced(item, dotted.split("."), partial(_held, folder, environ, remember, dotted))
+        item = replaced(item, dotted.split("."), partial(_held, places, remember, dotted))
     for flaw in operation.check(item):
         raise FileError(f"{flaw.field}: {flaw.message}")
     return item
@@ -51,17 +80,10 @@ def replaced(holder: Any, names: list[str], become: Callable[[str], str]) -> Any
     return holder if changed is given else msgspec.structs.replace(holder, **{names[0]: changed})
 
 
-def _held(folder: Path, environ: Mapping[str, str], remember: Callable[[str], None], field: str, given: str) -> str:
+def _held(places: SecretPlaces, remember: Callable[[str], None], field: str, given: str) -> str:
     kind, colon, place = given.partition(":")
     try:
-        if colon and kind == "env":
-            text = environ.get(place, "")
-            if not text:
-                raise FileError(f"the environment variable {place} is not set")
-        elif colon and kind == "file":
-            text = _text_of(folder / Path(place).expanduser())
-        else:
-            text = given
+        text = places.text_at(kind, place) if colon and kind in ("env", "file") else given
     except FileError as flaw:
         raise FileError(f"{field}: {flaw}") from None
     remember(text)

@@ -15,16 +15,19 @@ import msgspec
 from bulk.bundle.checked import SUMMARY, Checked, spool_path
 from bulk.bundle.duplicate_reads import COPIES
 from bulk.bundle.index import INDEX
+from bulk.bundle.item_secrets import places_in, secrets_in
 from bulk.capabilities import HoldsSecrets, file_fields
 from bulk.engine.execution import MANIFEST
 from bulk.engine.origin import NAME as ORIGIN
 from bulk.engine.origin import Origin
 from bulk.errors import UsageError
+from bulk.execute.job_streams import JobStreams
 from bulk.items.sources import STDIN
 from bulk.manifest.derived_jobs import paths_of
 from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.redaction import redact
+from bulk.schedule.queues import all_of
 from bulk.storage.private_files import replacing
 from bulk.store.bundles import MOST_BYTES, is_inside
 
@@ -60,9 +63,32 @@ def _why_not(job: Job, *, is_in_waves: bool) -> str:
         return "needs by key hold within one process; need whole jobs (needs: [JOB])"
     if is_in_waves and job.derivation is not None and not job.operation.is_read:
         return "with limits.waves it can't be made from results, because one worker would do all of it at once"
-    if isinstance(job.operation, HoldsSecrets):
-        return "its items hold secrets, which must not stand in a store"
+    if isinstance(job.operation, HoldsSecrets) and job.derivation is not None:
+        return "its items may hold secrets, and nobody knows before they are made"
     return ""
+
+
+def names_secrets(checked: Checked, workspace: Path, option: str) -> bool:
+    """Return whether items name secrets, which a worker has to have; reads those of such operations.
+
+    Raises:
+        UsageError: an item holds a secret itself.
+    """
+    found, streams = False, JobStreams(checked, workspace)
+    try:
+        for job in checked.manifest.jobs:
+            if not isinstance(job.operation, HoldsSecrets) or job.derivation is not None:
+                continue
+            for entry in all_of(streams.stream(job.number)):
+                if secrets_in(entry.item, job.operation):
+                    raise UsageError(
+                        f"{option}: jobs.{job.name}: item {entry.index} holds a secret, which must not stand in a "
+                        "store: write env:NAME or file:NAME, which workers find below their --secrets"
+                    )
+                found = found or bool(places_in(entry.item, job.operation))
+    finally:
+        streams.close()
+    return found
 
 
 @contextlib.contextmanager

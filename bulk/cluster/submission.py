@@ -17,7 +17,7 @@ from bulk.check.request_savings import note_on_copies
 from bulk.clock import Clock, iso_utc
 from bulk.cluster.assignment import jobs_to_cut
 from bulk.cluster.engine_tag import engine_tag
-from bulk.cluster.packing import packed, refuse_what_stays_here
+from bulk.cluster.packing import names_secrets, packed, refuse_what_stays_here
 from bulk.cluster.stored_limits import as_submitted
 from bulk.engine.agreement.approval import Approve
 from bulk.engine.agreement.gates import closed_gate
@@ -102,6 +102,7 @@ def _submit(
 ) -> tuple[str, bool]:
     checked = prepared.checked
     limits = checked.manifest.limits
+    has_secrets = names_secrets(checked, workspace, "--store" if alone_as is None else "--workers")
     with packed(checked, origin, workspace, is_alone=alone_as is not None) as (folder, names):
         bundle = bundles.upload(store, folder, names)
     found = cut(jobs_to_cut(checked, workspace), shard_items_of(sum(job.items for job in checked.jobs)))
@@ -118,6 +119,7 @@ def _submit(
         groups=found.groups,
         shards=found.shards,
         is_gated=limits.gate == "manual",
+        names_secrets=has_secrets,
     )
     return runs.submit(store, submission)
 

@@ -21,6 +21,7 @@ import anyio
 import anyio.to_thread
 import psycopg
 
+from bulk.bundle.secret_fields import SecretPlaces
 from bulk.clock import Clock
 from bulk.cluster import folder
 from bulk.cluster.board import StoreBoard
@@ -70,7 +71,7 @@ class WorkerSettings:
         base_urls: platforms that its tokens may be sent to, normalized.
         credentials: name -> source.
         folder: where it keeps its files.
-        ttl_s: how long a lease is good for (seconds).
+        ttl_s: how long a lease is good for (seconds). secrets: where those of items are; None: it has none.
     """
 
     store: StoreAddress
@@ -79,6 +80,7 @@ class WorkerSettings:
     folder: Path
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     ttl_s: float = TTL_S
+    secrets: SecretPlaces | None = None
 
 
 class Worker:
@@ -244,7 +246,7 @@ class Worker:
         stack.enter_context(ledger)
         resume_state = _nothing_held(prepared)
         keeper = self._keeper = Keeper(prepared.checked, resume_state, leases, ledger, store, peers, board)
-        around = Surroundings(environ={}, peers=peers, board=board)
+        around = Surroundings(environ={}, secrets=self._settings.secrets, peers=peers, board=board)
         async with anyio.create_task_group() as group:
 
             def attach(run: Run) -> None:
@@ -284,6 +286,8 @@ class Worker:
         """
         if run.identity.base_url not in self._settings.base_urls:
             raise UsageError(f"it goes to {run.identity.base_url}, which no --base-url of this worker names")
+        if run.names_secrets and self._settings.secrets is None:
+            raise UsageError("its items name secrets, and this worker has none: --secrets DIR")
         await anyio.to_thread.run_sync(_download, store, run.bundle, workspace)
         manifest, _ = unpacked(workspace, self._settings.credentials)
         refuse_what_stays_here(manifest)

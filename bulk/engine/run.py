@@ -19,7 +19,7 @@ from anyio.abc import TaskGroup
 
 from bulk import exit_codes
 from bulk.bundle.checked import Checked
-from bulk.engine.agreement.gates import wait_for_gate
+from bulk.bundle.secret_fields import SecretPlaces
 from bulk.engine.credentials.app_routes import AppRoutes, open_plain
 from bulk.engine.engine_room import EngineRoom
 from bulk.engine.run_scheduler import scheduler_of
@@ -301,9 +301,8 @@ class Run:
         sent = None if around.cache is None else SentWrites(around.cache, self._manifest.platform.base_url)
         base_dir = self._manifest.path.parent
         contents = FileContents(base_dir, around.disk)
-        item_runner = self._item_runner = ItemRunner(
-            shared, base_dir, contents, found, around.environ, self._began_at, sent
-        )
+        secrets = around.secrets or SecretPlaces(base_dir, around.environ)
+        item_runner = self._item_runner = ItemRunner(shared, contents, found, secrets, self._began_at, sent)
         return Workers(
             self.scheduler,
             self.governor,

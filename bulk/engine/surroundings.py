@@ -9,6 +9,7 @@ from typing import Protocol
 
 import aiohttp
 
+from bulk.bundle.secret_fields import SecretPlaces
 from bulk.clock import Clock
 from bulk.engine.agreement.approval import Approve
 from bulk.errors import BulkError
@@ -41,7 +42,8 @@ class Surroundings:
         cache: folder of stored validators and bodies; None: none are kept.
         handles_signals: SIGINT and SIGTERM stop the run (only in the main thread).
         is_steered: there is a control socket in the run directory.
-        environ: where the secrets of items are, for `env:`.
+        environ: where the secrets of items are, for `env:`. secrets: all places of them; None: by `environ`, and by the
+            manifest's folder.
         listener: hears of items once their outcome is durable.
         approve: is asked before a run begins; None: it just begins.
         peers, board: where other workers share the budgets, or the run.
@@ -61,6 +63,7 @@ class Surroundings:
     handles_signals: bool = False
     is_steered: bool = False
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    secrets: SecretPlaces | None = None
     listener: Listener | None = None
     approve: Approve | None = None
     peers: Peers | None = None

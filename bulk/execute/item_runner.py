@@ -6,9 +6,8 @@ created and written, and writes that may still arrive.
 
 import logging
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
-from bulk.bundle.secret_fields import load_secrets
+from bulk.bundle.secret_fields import SecretPlaces, load_secrets
 from bulk.capabilities import FileError, HoldsSecrets, PlannedOnce, SkipsUnchanged, TakesFiles
 from bulk.execute.file_contents import FileContents
 from bulk.execute.item_run import ItemRun, Shared
@@ -34,11 +33,9 @@ class ItemRunner:
     """Brings items to their outcome, for all workers.
 
     Args:
-        base_dir: folder of the manifest; secrets are read from there.
         contents: reads the files that items name.
-        environ: where `env:` secrets are.
-        began_at: when the run was first begun (UTC epoch seconds, platform time), None while nobody can know; asked
-            when an item is sent.
+        secrets: where those of items are.
+        began_at: when the run was first begun (UTC epoch seconds, platform time); asked when the first item is sent.
         sent_writes: what was sent before, for operations that need not repeat it; None: that is not known.
         resume_state: what earlier processes of the run have left under way.
 
@@ -49,16 +46,15 @@ class ItemRunner:
     def __init__(
         self,
         shared: Shared,
-        base_dir: Path,
         contents: FileContents,
         resume_state: ResumeState,
-        environ: Mapping[str, str],
-        began_at: Callable[[], float | None],
+        secrets: SecretPlaces,
+        began_at: Callable[[], float],
         sent_writes: SentWrites | None = None,
     ) -> None:
         self.shared, self._sent_writes = shared, sent_writes
         self._contents = contents
-        self._base_dir, self._environ, self._began_at = base_dir, environ, began_at
+        self._secrets, self._began_at = secrets, functools.cache(began_at)
         self._lost_writes: dict[tuple[int, int], LostWrite] = {}
         self.doubt(resume_state.open_intents)
 
@@ -143,9 +139,9 @@ class ItemRunner:
 
     def _completed(self, operation: AnyOperation, item: Item) -> Item:
         if isinstance(operation, HoldsSecrets):
-            item = load_secrets(self._base_dir, operation, item, self._environ, remember)
-        if isinstance(operation, PlannedOnce) and (began_at := self._began_at()) is not None:
-            item = operation.planned(item, began_at)
+            item = load_secrets(self._secrets, operation, item, remember)
+        if isinstance(operation, PlannedOnce):
+            item = operation.planned(item, self._began_at())
         return item
 
     def is_in_doubt(self, entry: Entry) -> bool:

@@ -47,7 +47,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
         grace_s: a request's time limit and `leases.GRACE_S` (seconds).
         groups: of each job by its number: the group that it is in.
         shards: of all groups; their numbers count from 0.
-        is_gated: people open the waves that come after the first.
+        is_gated: people open the waves that come after the first. names_secrets: its items do.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     groups: Sequence[int]
     shards: Sequence[Shard]
     is_gated: bool = False
+    names_secrets: bool = False
 
 
 class WaveStanding(NamedTuple):
@@ -82,7 +83,7 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
         workers: that hold one of them now (count).
         superseded: skipped items that don't count against the exit code (count).
         ended_with: exit codes of workers whose part in it has ended, each once.
-        requests: that its workers have sent, as they said last (count).
+        requests: that its workers have sent, as they said last (count). names_secrets: its items do.
         counts: job number -> outcome -> items. waves: of each job that goes in several, by its number.
     """
 
@@ -103,6 +104,7 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     superseded: int
     ended_with: Collection[int]
     requests: int
+    names_secrets: bool
     counts: Mapping[int, Mapping[str, int]]
     waves: Mapping[int, WaveStanding] = {}
 
@@ -204,8 +206,7 @@ def _make(connection: psycopg.Connection, submission: Submission, digest: bytes)
                  shard.first, shard.behind, shard.items, list(shard.needs), list(shard.after), shard.wave)
             )  # fmt: skip
     connection.execute(_SQL["count_waves"], (run, run))
-    if submission.is_gated:
-        connection.execute(_SQL["close_gate"], (run,))
+    connection.execute(_SQL["note_demands"], (submission.is_gated, submission.names_secrets, run))
     connection.execute(_SQL["end_empty_jobs"], (run,))
     connection.execute(_SQL["end_empty_run"], (run,))
     connection.execute("SELECT pg_notify('bulk_shard', %s)", (str(run),))

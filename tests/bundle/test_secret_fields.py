@@ -7,7 +7,7 @@ import sqlite3
 import msgspec
 import pytest
 
-from bulk.bundle.secret_fields import MOST_BYTES, load_secrets
+from bulk.bundle.secret_fields import MOST_BYTES, SecretPlaces, load_secrets
 from bulk.capabilities import FileError
 from bulk_jobs.webhook_updates import UpdateWebhookConfig
 from bulk_jobs.webhooks import CreateWebhook
@@ -27,7 +27,7 @@ def item(**config):
 def loaded(folder, given):
     """The item with its secrets, and what was remembered."""
     remembered: list[str] = []
-    return load_secrets(folder, CREATE, given, ENVIRON, remembered.append), remembered
+    return load_secrets(SecretPlaces(folder, ENVIRON), CREATE, given, remembered.append), remembered
 
 
 @pytest.fixture
@@ -76,12 +76,39 @@ def test_what_python_shows(operation):
     assert SECRET not in f"{given} {given!r}"
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("env:hook", ""),
+        ("file:sub/hook", ""),
+        ("env:missing", "can't be read"),
+        ("env:../hook", "is no name below the folder"),
+        ("file:../outside", "is no name below the folder"),
+        ("file:sub/../../outside", "is no name below the folder"),
+        ("file:/etc/hostname", "is no name below the folder"),
+        ("file:~/hook", "can't be read"),
+        ("env:", "is no name below the folder"),
+    ],
+)
+def test_what_somebody_else_wrote_reaches_one_folder_alone(tmp_path, monkeypatch, given, words):
+    """On a worker, `env:NAME` and `file:NAME` are files of a folder that it was given, and nothing else is."""
+    monkeypatch.setenv("hook", "of the worker's own environment")
+    folder = tmp_path / "secrets"
+    (folder / "sub").mkdir(parents=True)
+    for place in (folder / "hook", folder / "sub" / "hook", tmp_path / "outside", tmp_path / "hook"):
+        place.write_text(SECRET if folder in place.parents else "another's")
+        place.chmod(0o600)
+    with pytest.raises(FileError, match=words) if words else contextlib.nullcontext():
+        made = load_secrets(SecretPlaces(folder, None), CREATE, item(secret=given), lambda _: None)
+        assert msgspec.to_builtins(made)["config"]["secret"] == SECRET
+
+
 def test_none(tmp_path):
     """Where none is given nothing changes, and a field of the item itself may be one."""
     given = item()
     assert loaded(tmp_path, given) == (given, [])
     plain = msgspec.convert({"org": "acme-eng", "hook_id": 7, "secret": "env:HOOK_SECRET"}, CONFIGURE.Item)
-    made = load_secrets(tmp_path, CONFIGURE, plain, ENVIRON, lambda _: None)
+    made = load_secrets(SecretPlaces(tmp_path, ENVIRON), CONFIGURE, plain, lambda _: None)
     assert msgspec.to_builtins(made)["secret"] == SECRET
 
 

@@ -118,7 +118,7 @@ def test_a_worker_that_does_not_end_is_not_waited_for_without_end(
     """One of an earlier command that stands still: the message says what holds it up, and nothing is started; a signal
     meanwhile ends the wait."""
     monkeypatch.setattr(local_workers, "OTHERS_S", 0.3)
-    lock, told = tmp_path / "workers", [Told(store="", base_url="", credentials={}, folder="")]
+    lock, told = tmp_path / "workers", [Told(store="", base_url="", credentials={}, folder="", secrets="")]
     with open(lock, "ab") as held, StoreConnection(StoreAddress("", ""), "tests") as store:
         fcntl.flock(held, fcntl.LOCK_SH)
         workers = LocalWorkers(["/nowhere"], told, store, lock, lambda _: None)

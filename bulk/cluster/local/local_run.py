@@ -125,6 +125,7 @@ def workers_of(
             base_url=manifest.platform.base_url,
             credentials=dict(manifest.platform.credentials),
             folder=str(beside.of_worker(number).absolute()),
+            secrets=str(manifest.path.resolve().parent),
             log_level=logging.getLogger().level or logging.WARNING,
         )
         for number in range(count)

@@ -38,7 +38,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker reads from its standard input: see `WorkerSettings`.
 
     Attributes:
-        credentials: name -> source.
+        credentials: name -> source. secrets: the manifest's folder, where items have theirs.
         log_level: of its log, a number of `logging`.
     """
 
@@ -46,6 +46,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str
     credentials: dict[str, str]
     folder: str
+    secrets: str
     lease_s: float = LEASE_S
     log_level: int = 30
 

@@ -6,3 +6,5 @@ ALTER TABLE job ADD COLUMN waves int NOT NULL DEFAULT 1, ADD COLUMN open_wave in
     ADD COLUMN opens_at timestamptz;
 ALTER TABLE run ADD COLUMN may_open int NOT NULL DEFAULT 2147483647,
     ADD COLUMN accepted_waves int[] NOT NULL DEFAULT '{}';
+-- Its items name secrets: a worker that has none leaves it to others.
+ALTER TABLE run ADD COLUMN names_secrets boolean NOT NULL DEFAULT false;

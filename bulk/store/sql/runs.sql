@@ -36,8 +36,8 @@ UPDATE job j SET waves = n.waves
 FROM (SELECT s.job_group, max(s.wave) AS waves FROM shard s WHERE s.run = %s GROUP BY s.job_group) n
 WHERE j.run = %s AND j.job_group = n.job_group AND n.waves > 1
 
--- name: close_gate
-UPDATE run SET may_open = 1 WHERE id = %s
+-- name: note_demands
+UPDATE run SET may_open = CASE WHEN %s THEN 1 ELSE may_open END, names_secrets = %s WHERE id = %s
 
 -- name: end_empty_jobs
 UPDATE job j SET state = 'over'
@@ -62,7 +62,8 @@ SELECT r.id, r.name, r.identity, r.bundle, r.engine, r.limits,
         WHERE c.run = r.id AND w.word = 'superseded'),
     ARRAY(SELECT DISTINCT p.exit_code FROM participant p WHERE p.run = r.id AND p.exit_code IS NOT NULL),
     (SELECT coalesce(sum((convert_from(p.status, 'UTF8')::jsonb ->> 'requests')::bigint), 0)::bigint
-        FROM participant p WHERE p.run = r.id)
+        FROM participant p WHERE p.run = r.id),
+    r.names_secrets
 FROM run r WHERE (%s::text IS NULL OR r.name = %s) ORDER BY r.began_at DESC, r.id DESC
 
 -- name: run_waves

@@ -193,7 +193,8 @@ def test_workers_are_killed_again_and_again(store_text: str, tmp_path: Path, see
     wave is done before the next one begins, of each repository the first job before the second, each file once.
     """
     dice, faults = random.Random(seed), ("--fault", "drop-after=0.05", "--fault", "error-after=0.05")
-    sizes = [[1, 30], [3, "50%"], [2, 5, 20]][seed % 3]
+    choices: list[list[Any]] = [[1, 30], [3, "50%"], [2, 5, 20]]
+    sizes = choices[seed % 3]
     with in_waves(store_text, tmp_path, 100, set(), *SLOW, *faults, waves=sizes) as made:
         made.home.lines("second.jsonl", [{**item, "path": f"s{item['path']}"} for item in items(60, set())])
         given = json.loads((made.home.folder / "manifest.yaml").read_text())

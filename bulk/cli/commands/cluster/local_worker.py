@@ -20,7 +20,8 @@ STDIN = 0
 def main() -> int:
     """Work until a signal comes, or until whoever started it is gone."""
     output.prepare_streams()
-    from bulk.cluster.local.local_workers import Told
+    from bulk.bundle.secret_fields import SecretPlaces
+    from bulk.cluster.local_workers import Told
     from bulk.cluster.worker import Worker, WorkerSettings
     from bulk.store import address
 
@@ -37,6 +38,7 @@ def main() -> int:
         credentials=told.credentials,
         folder=Path(told.folder),
         ttl_s=told.lease_s,
+        secrets=SecretPlaces(Path(told.secrets), os.environ),
     )
     try:
         event_loop.run(Worker(settings).run)

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 )
 @click.option("--lease", "lease_s", type=click.FloatRange(min=2.0), default=30.0, show_default=True, metavar="SECONDS",
               help="So long a shard is its own after it was last heard of.")  # fmt: skip
+@click.option(
+    "--secrets",
+    metavar="DIR",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Files that items may name as env:NAME or file:NAME.",
+)
 @overriding(
     click.option(
         "--credential",
@@ -44,7 +50,13 @@ if TYPE_CHECKING:
     ),
 )
 def worker(
-    *, store: str, base_urls: tuple[str, ...], folder: Path | None, lease_s: float, overrides: "Overrides"
+    *,
+    store: str,
+    base_urls: tuple[str, ...],
+    folder: Path | None,
+    lease_s: float,
+    secrets: Path | None,
+    overrides: "Overrides",
 ) -> int:
     """Work on the runs of a store, until a signal comes.
 
@@ -54,6 +66,7 @@ def worker(
     """
     with stored.opened(store, "worker"):
         pass
+    from bulk.bundle.secret_fields import SecretPlaces
     from bulk.cluster.folder import new_folder
     from bulk.cluster.worker import Worker, WorkerSettings
     from bulk.manifest.platform_section import base_url
@@ -64,10 +77,11 @@ def worker(
         credentials = _sources(overrides)
     except ValueError as error:
         raise UsageError(f"bulk worker: {error}") from None
+    places = None if secrets is None else SecretPlaces(secrets.resolve(), None)
     if logging.getLogger().level > logging.INFO:
         logging.getLogger("bulk.cluster").setLevel(logging.INFO)
     with new_folder() if folder is None else contextlib.nullcontext(folder) as place:
-        settings = WorkerSettings(address.read(store), platforms, credentials, place, ttl_s=lease_s)
+        settings = WorkerSettings(address.read(store), platforms, credentials, place, ttl_s=lease_s, secrets=places)
         one = Worker(settings)
         event_loop.run(lambda: one.run(lambda: output.say(f"worker {one.name} waits for runs in {store}")))
     return 0
