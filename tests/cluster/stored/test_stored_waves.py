@@ -186,6 +186,20 @@ def test_whoever_decides_may_die(shared_store: str, tmp_path: Path) -> None:
         assert stored.offered().items == [0], "a retry begins in the first wave"
 
 
+def test_a_store_without_gates_is_seen(store_text: str, tmp_path: Path) -> None:
+    """A planted bug: where shards of waves that are not open can be claimed, a worker has items of all of them."""
+    path = written(tmp_path, "{waves: [1, 3]}")
+    manifest = read_manifest(path, Overrides(), {})
+    (tmp_path / "check").mkdir()
+    with InStore(store_text, path, check(manifest, tmp_path / "check"), tmp_path / "check") as stored:
+        with stored.store.using() as connection:
+            connection.execute(
+                "CREATE OR REPLACE VIEW turn AS SELECT s.run, s.no, s.lease_until FROM shard s WHERE NOT s.done"
+            )
+        shift = stored.offered()
+        assert (shift.waves, len(shift.items)) == ({1, 2, 3}, ITEMS)
+
+
 JOB_WAVES = st.builds(
     lambda items, of, open_, wait, skip: JobWaves(
         0, items, of, min(open_, of), wait, None if skip or open_ >= of else min(open_, of) + 1
