@@ -156,9 +156,7 @@ async def followed(
             return run
         worked_at = heard_at if run.has_its_time else worked_at
         if heard_at - worked_at >= nobody_s:
-            display.note(
-                f"no worker is at work on it: bulk worker --store {store.address} --base-url {run.identity.base_url}"
-            )
+            display.note(f"no worker is at work on it: {_worker_for(run, str(store.address))}")
             worked_at = math.inf
         await clock.sleep(LOOK_S)
 
@@ -201,15 +199,18 @@ def waits_for_time(run: runs.StoredRun, ahead_s: float) -> tuple[Wait, ...]:
     )
 
 
+def _worker_for(run: runs.StoredRun, store: str) -> str:
+    secrets = " --secrets DIR" if run.names_secrets else ""
+    return f"bulk worker --store {shlex.quote(store)} --base-url {shlex.quote(run.identity.base_url)}{secrets}"
+
+
 def next_command(run: runs.StoredRun, store: str) -> str:
     """Return what a person does next with a run in the store of that address, ready for a shell; empty: nothing."""
     name, address = shlex.quote(run.name), shlex.quote(store)
     if run.state == runs.COMPLETE:
         return f"bulk export {name} --store {address}"
     if run.state == runs.RUNNING:
-        return (
-            "" if run.has_its_time else f"bulk worker --store {address} --base-url {shlex.quote(run.identity.base_url)}"
-        )
+        return "" if run.has_its_time else _worker_for(run, store)
     gate = closed_gate(run.why) if run.state in ("stopping", runs.STOPPED) else None
     if gate is not None and not gate.is_over:
         return f"bulk approve {name} --wave {gate.wave} --store {address}"

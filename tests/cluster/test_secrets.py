@@ -50,6 +50,8 @@ def test_a_worker_has_the_secrets_that_items_name(store_text: str, tmp_path: Pat
         with_hooks(made, named)
         submitted = made.home.run("submit", "manifest.yaml", "--store", store_text, "--yes")
         assert submitted.exit_code == 0, submitted.err
+        told = made.home.run("status", submitted.out.strip(), "--store", store_text)
+        assert told.out.strip().endswith(f"--base-url {made.sandbox.base_url} --secrets DIR")
         without = made.worker()
         made.worker("--secrets", str(secret_in(tmp_path / "held")))
         watched = made.home.run("watch", submitted.out.strip(), "--store", store_text, "--progress", "none")
