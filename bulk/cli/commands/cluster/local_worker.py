@@ -21,7 +21,7 @@ def main() -> int:
     """Work until a signal comes, or until whoever started it is gone."""
     output.prepare_streams()
     from bulk.bundle.secret_fields import SecretPlaces
-    from bulk.cluster.local_workers import Told
+    from bulk.cluster.local.local_workers import Told
     from bulk.cluster.worker import Worker, WorkerSettings
     from bulk.store import address
 
