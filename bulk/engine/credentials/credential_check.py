@@ -21,7 +21,7 @@ from bulk.platform.auth.app import App
 from bulk.platform.auth.app_credential import AnyCredential, AppCredential, PoolCredential
 from bulk.platform.auth.installations import Installation, Installations
 from bulk.platform.auth.secrets import Secret
-from bulk.platform.classification import date_from_headers, limits_from_body
+from bulk.platform.classification import VerdictKind, classify, date_from_headers, limits_from_body
 from bulk.platform.transport import Transport
 
 YES, UNKNOWN = "yes", "can't be known"
@@ -100,8 +100,8 @@ async def check_credentials(
                 assert not isinstance(single, AppCredential | PoolCredential), "the manifest refuses those in pools"
                 label = member if member == name else f"{name}/{member}"
                 token = await _ask(single.read(), transport, single.ends_at)
-                if token is None:  # the others are told all the same
-                    rows += _without_token(label, REFUSED, jobs)
+                if isinstance(token, str):  # the others are told all the same
+                    rows += _without_token(label, token, jobs)
                     continue
                 rows += [_row(label, job, _judged(job, token), token) for job in _distinct(jobs)]
     return rows
@@ -120,15 +120,18 @@ def _row(name: str, job: Job, may: str, token: _Token) -> CredentialRow:
     return CredentialRow(name, job.operation.name, may, token.payer, token.ends_at, token.left)
 
 
-async def _ask(secret: Secret, transport: Transport, ends_at: float | None) -> _Token | None:
-    """Return what is told of a token; None: the platform does not take it."""
+async def _ask(secret: Secret, transport: Transport, ends_at: float | None) -> _Token | str:
+    """Return what is told of a token; a text where the platform does not take it, with the reason."""
     user = await transport.send(ASK_USER, secret, None)
     limits = await transport.send(ASK_LIMITS, secret, None)
     for answer in (user, limits):
         if isinstance(answer, Failure):
             raise RunStopped(f"{transport.platform.base_url} can't be reached: {answer.message}")
-        if answer.status == 401:
-            return None
+        verdict = classify(ASK_USER, answer, transport.platform.vendor)
+        if verdict.kind is VerdictKind.UNAUTHORIZED:
+            return (
+                REFUSED if answer.status == 401 else f"no: the platform refused it ({answer.status}): {verdict.message}"
+            )
     assert isinstance(user, Reply), "or it was raised"
     assert isinstance(limits, Reply), "or it was raised"
     body = user.body if isinstance(user.body, dict) and user.status == 200 else {}
