@@ -35,6 +35,7 @@ class Pool:
 
     def __init__(self, governor: Governor, queues: Sequence[PermitQueue]) -> None:
         self._governor, self._queues = governor, queues
+        self._current = queues[0]
 
     async def permit(self) -> Permit:
         """Return a permit for an item that nobody has begun yet, of the member whose turn it is.
@@ -44,15 +45,20 @@ class Pool:
             Draining: the run is ending.
         """
         while True:
-            queues = self._in_order()
+            queues = [self._current]  # nearly always: it is the first of them as long as it has something left
+            if self._current.bucket is None or self._current.is_paced or self._is_stuck(self._current):
+                queues = self._in_order()
             for queue in queues:
                 permit = self._governor.permit_nowait(queue)
                 if permit is not None:
+                    self._current = queue
                     return permit
             waits_at = next((queue for queue in queues if not self._is_stuck(queue)), queues[0])
             with anyio.move_on_after(LOOK_S):
                 try:
-                    return await self._governor.permit(waits_at, is_new=True)
+                    permit = await self._governor.permit(waits_at, is_new=True)
+                    self._current = waits_at
+                    return permit
                 except CredentialRefused:
                     if all(queue.account.trust is Trust.REFUSED for queue in self._queues):
                         raise

@@ -69,7 +69,10 @@ class RequestSender:
         """Send `request` once, with the context's permit or one that is waited for; raises what `Governor.permit` and
         `Pool.permit_of` raise."""
         governor, queue, tally = self._governor, context.queue, context.tally
-        permit = context.take_permit() or await self._permit(context)
+        permit = context.take_permit()
+        if permit is None:
+            self.step_aside(tally)
+            permit = governor.permit_nowait(queue, context.is_settling) or await self._waited_for(context)
         # what a token saw belongs to it alone, unless it is known whose it is: then nothing stored is used after a
         # renewal (failures.md row 37)
         store = key = stored = None
@@ -120,13 +123,10 @@ class RequestSender:
             tally.kept_as = key if store.keep(request, answer, key, permit.token) else None
         return Tried(answer, verdict)
 
-    def _judged(self, request: Request, permit: Permit, answer: Reply, reply: Reply) -> Verdict:
-        """Return the verdict on `reply`, which is `answer` or what it confirms, and tell everyone who has to know."""
-        verdict = classify(request, reply, self._vendor)
-        self._governor.answered(permit, answer, verdict)
-        if verdict.kind is VerdictKind.BAD_RESPONSE:
-            self._transport.distrust()
-        return verdict
+    async def _waited_for(self, context: RequestContext) -> Permit:
+        if context.pool is not None:
+            return await context.pool.permit_of(context.queue, context.tally.requests)
+        return await self._governor.permit(context.queue, is_settling=context.is_settling)
 
     async def _unanswered(self, request: Request, context: RequestContext, permit: Permit, failure: Failure) -> Tried:
         governor, tally = self._governor, context.tally
