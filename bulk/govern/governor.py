@@ -228,23 +228,23 @@ class Governor:
         queue.is_paced = queue.rate is not None
 
     def _pump(self, own: PermitQueue, now: float) -> None:
-        """Serve queues that are not paced and may be served, and wake the attendants of others: something became free
-        at `own`.
+        """Serve queues that may be served, and wake the attendants of others: something became free at `own`.
 
         Newcomers at `own` are left to its attendant: mostly the worker that made room takes it again at once.
         """
+        has_room = self.concurrency.has_room
         for queue in self._queues:
-            is_wanted = queue.newcomers or queue.waiters or queue.settlers
-            if not is_wanted or self._obstacles.waits_for_reset(queue, own, now):
+            may_be = (has_room or queue.is_paced) and queue.waiting
+            if not may_be or self._obstacles.waits_for_reset(queue, own, now):
                 continue  # of fifty, each would say so again for every answer
             if queue.is_paced:
                 if queue.obstacle:
                     queue.wake()
-            elif self.concurrency.has_room:
-                if queue.waiters or queue.settlers or queue is not own:
-                    self._serve(queue, queue.waiting)
-                else:
-                    queue.wake()
+            elif queue.waiters or queue.settlers or queue is not own:
+                self._serve(queue, queue.waiting)
+                has_room = self.concurrency.has_room
+            else:
+                queue.wake()
         self._queues.append(self._queues.pop(0))
 
     def return_unused(self, permit: Permit) -> None:
