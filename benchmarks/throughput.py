@@ -70,10 +70,10 @@ class Ours:
             f"jobs:\n  work: {{operation: {operation}, items: items.jsonl{settings}}}\n"
         )
 
-    def run(self) -> Cost:
-        """Once, and everything that it wrote is gone again but for the store."""
+    def run(self, module: str = "bulk") -> Cost:
+        """Once, and everything that it wrote is gone again but for the store. `module`: whose command it is."""
         run_dir = self._folder / "run"
-        cost = cost_of([sys.executable, "-m", "bulk", *self.command(run_dir)], environ={"BULK_TOKEN": TOKEN})
+        cost = cost_of([sys.executable, "-m", module, *self.command(run_dir)], environ={"BULK_TOKEN": TOKEN})
         with open(run_dir / "results.jsonl", "rb") as file:
             lines = sum(1 for _ in file)
         assert lines == self._items, f"{lines:,} lines"

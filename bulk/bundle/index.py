@@ -183,8 +183,9 @@ class IndexBuilder:
             self._database.execute("DELETE FROM entries WHERE item = ?", (item,))
             self.add_flaw(item, message, given(*place))
 
-    def add_links(self, edge: int, *arrays: "array[int]") -> None:
+    def add_links(self, edge: int, key_of: "array[int]", starts: "array[int] | range", items: "array[int]") -> None:
         """Add what waits for what, of the need by key with that number; see `links.Links`."""
+        arrays = key_of, b"" if isinstance(starts, range) else starts, items
         self._are_lanes_found = True
         self._database.execute("INSERT INTO links VALUES (?, ?, ?, ?)", (edge, *arrays))
 

@@ -1,10 +1,12 @@
 """Which items of a job wait for which items of another: needs by key, as they were checked, in `index.db`.
 
-For each need the keys that both sides have are numbered. In memory it is three arrays of 4 bytes for each item, however
-long the keys are; what has ended is not in here, because the ledger knows it.
+For each need the keys that both sides have are numbered. In memory it is two arrays of 4 bytes for each item, and a
+third where several items wait by one key, however long the keys are; what has ended is not in here, because the ledger
+knows it.
 """
 
 import contextlib
+import sqlite3
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,13 +39,13 @@ class Links:
 
     Attributes:
         key_of: for each item that is needed its key; -1: nothing waits for it.
-        starts: where in `items` those of each key begin; one more at the end.
+        starts: where in `items` those of each key begin; one more at the end. A range where each key has one.
         items: what waits (indexes), key after key.
     """
 
     edge: Edge
     key_of: "array[int]"
-    starts: "array[int]"
+    starts: "array[int] | range"
     items: "array[int]"
 
     @property
@@ -107,14 +109,19 @@ def load_links(jobs: Sequence[Job], workspace: Path) -> list[Links]:
     edges = edges_of(jobs)
     with contextlib.closing(opened(workspace / INDEX, SCHEMA)) as database:
         for edge in edges:
-            rows = database.execute("SELECT key_of, starts, items FROM links WHERE edge = ?", (edge.number,)).fetchall()
-            if not rows:
-                raise RunDirectoryError(f"{workspace / INDEX} lacks what items wait for; delete it: it is made again")
-            found.append(Links(edge, *(_unpacked(code, data) for code, data in zip("iII", rows[0], strict=True))))
+            # one after the other, so that only one of them is there twice
+            key_of, starts, items = (_column(database, workspace, edge, *each) for each in _COLUMNS)
+            found.append(Links(edge, key_of, starts or range(len(items) + 1), items))
     return found
 
 
-def _unpacked(code: str, data: bytes) -> "array[int]":
+_COLUMNS = (("key_of", "i"), ("starts", "I"), ("items", "I"))
+
+
+def _column(database: sqlite3.Connection, workspace: Path, edge: Edge, name: str, code: str) -> "array[int]":
+    row = database.execute(f"SELECT {name} FROM links WHERE edge = ?", (edge.number,)).fetchone()
+    if row is None:
+        raise RunDirectoryError(f"{workspace / INDEX} lacks what items wait for; delete it: it is made again")
     found = array(code)
-    found.frombytes(data)
+    found.frombytes(row[0])
     return found

@@ -99,7 +99,7 @@ class KeyFinder(TemporaryRows):
             yield self._links_of(edge, checks[edge.needed].items, refuse)
 
     def _links_of(self, edge: Edge, items: int, refuse: Callable[[Unmatched], None]) -> Links:
-        found = Links(edge, array("i", [-1]) * items, array("I", [0]), array("I"))
+        key_of, starts, found = array("i", [-1]) * items, array("I", [0]), array("I")
         needed, waiting = map(self._in_order, self._ends[edge.number])
         ahead = next(needed, None)
         is_free = self._jobs[edge.waiting].is_free_unmatched
@@ -112,11 +112,12 @@ class KeyFinder(TemporaryRows):
                         refuse(self._unmatched(edge, *next(self.select(_LOOKED_UP.format(row[2])))))
                 continue
             while ahead is not None and ahead[0] == key:
-                found.key_of[ahead[1]] = found.keys
+                key_of[ahead[1]] = len(starts) - 1
                 ahead = next(needed, None)
-            found.items.extend(row[1] for row in rows)
-            found.starts.append(len(found.items))
-        return found
+            found.extend(row[1] for row in rows)
+            starts.append(len(found))
+        is_one_each = len(starts) == len(found) + 1
+        return Links(edge, key_of, range(len(starts)) if is_one_each else starts, found)
 
     def _in_order(self, number: int) -> Iterator[tuple[int, int, int]]:
         """Yield (key, item, place in the table): all that the index has, in its order."""

@@ -155,8 +155,8 @@ class Ledger:
                     insert(connection, "outcomes", outcomes)
                     connection.executemany(rows.CLOSE_INTENT, closed)
                     connection.executemany(rows.KEEP_BEFORE, before_rows)
-                    leaves = [digests.row_leaf(digests.LeafKind.INTENT, row) for row in intent_rows]
-                    leaves += [digests.row_leaf(digests.LeafKind.BEFORE, row) for row in before_rows]
+                    leaves = digests.row_leaves(digests.LeafKind.INTENT, intent_rows)
+                    leaves += digests.row_leaves(digests.LeafKind.BEFORE, before_rows)
                     leaves += digests.line_leaves(((row[0], row[1]) for row in outcomes), lines, lengths)
                     self.chain.add(connection, leaves)
                     connection.executemany(rows.ADD_COUNT, sums)

@@ -17,6 +17,7 @@ from bulk.operation import Item
 from bulk.schedule.job_progress import JobProgress
 
 _COMPACT_FROM = 4_096
+_MOST_NARROW = 255
 
 
 class Doomed:
@@ -69,7 +70,7 @@ class _Count:
 
     def __init__(self, links: Links, *, is_strict: bool) -> None:
         self.links, self.is_strict = links, is_strict
-        self.left = array("I", bytes(4 * links.keys))
+        self.left = array("B", bytes(links.keys))  # wider where a key is that of more items
         self.failed = bytearray(links.keys)
 
 
@@ -114,6 +115,8 @@ class KeyedNeeds:
         has_ended = any(needed.done)
         for index, key in enumerate(links.key_of):
             if key >= 0 and not (has_ended and needed.is_done(index)):
+                if left[key] == _MOST_NARROW and left.typecode == "B":
+                    count.left = left = array("I", left)
                 left[key] += 1
         bad = unsuccessful.get(links.edge.needed, ()) if count.is_strict else ()
         for index in bad:

@@ -51,11 +51,12 @@ def linked(jobs: Sequence[Job], keys: Keys) -> list[Links]:
     found = []
     for edge, its, mine in zip(edges_of(jobs), *keys, strict=True):
         numbers = {key: number for number, key in enumerate(sorted(set(its) & set(mine)))}
-        links = Links(edge, array("i", [numbers.get(key, -1) for key in its]), array("I", [0]), array("I"))
+        starts, items = array("I", [0]), array("I")
         for key in numbers:
-            links.items.extend(index for index, other in enumerate(mine) if other == key)
-            links.starts.append(len(links.items))
-        found.append(links)
+            items.extend(index for index, other in enumerate(mine) if other == key)
+            starts.append(len(items))
+        key_of = array("i", [numbers.get(key, -1) for key in its])
+        found.append(Links(edge, key_of, range(len(starts)) if len(items) == len(numbers) else starts, items))
     return found
 
 
@@ -152,6 +153,18 @@ def test_an_item_begins_as_soon_as_its_key_has_ended() -> None:
     assert made.offered() == [(1, 1), (1, 2)]
     assert made.one.states == [JobState.RUNNING, JobState.RUNNING]
     made.one.ended(works[1], DONE, 1)
+    assert made.offered() == [(1, 0)]
+
+
+def test_a_key_of_many_items_is_waited_for() -> None:
+    """Of 600 items with one key the last one opens what waits for it, and no other one does."""
+    made = Made(two(), ([[7] * 600 + [8]], [[7, 8]]), [601, 2])
+    first, *works, last = [work for _ in range(601) for work in made.taken()]
+    for work in (first, *works[:-1]):
+        made.one.ended(work, DONE, 1)
+    made.one.ended(last, DONE, 1)
+    assert made.offered() == [(1, 1)]
+    made.one.ended(works[-1], DONE, 1)
     assert made.offered() == [(1, 0)]
 
 

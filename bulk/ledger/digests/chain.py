@@ -82,9 +82,10 @@ def line_leaves(items: Iterable[tuple[int, int]], lines: bytes | bytearray, leng
     return leaves
 
 
-def row_leaf(kind: LeafKind, row: Sequence[Any]) -> bytes:
-    """Return the leaf of a row whose first columns are job and index."""
-    return LEAF.pack(kind, row[0], row[1], row_digest(row))
+def row_leaves(kind: LeafKind, rows: Iterable[tuple[Any, ...]]) -> list[bytes]:
+    """Return leaves of rows whose first columns are job and index, with what `row_digest` makes of each."""
+    pack, sha256, number = LEAF.pack, hashlib.sha256, int(kind)
+    return [pack(number, row[0], row[1], sha256(repr(row).encode("utf-8", "surrogatepass")).digest()) for row in rows]
 
 
 def row_digest(row: Sequence[Any]) -> bytes:
