@@ -261,6 +261,7 @@ class DeleteOrganizationConfiguration(Operation[ConfigurationItem], Returns[Numb
                 path=_path(item),
                 effect=Effect.COMPARE_AND_SWAP,
                 accept=frozenset((204, 404)),
+                before=_image(dict.fromkeys(fields.UPDATED_FIELDS), found.body),
             )
             if reply.status != 404:
                 return succeeded({"id": item.configuration_id})

@@ -60,6 +60,11 @@ def test_a_webhook_that_was_changed_and_deleted(folder: Path) -> None:
     assert "under another number" in (folder / "undo.txt").read_text()
 
 
+def test_a_file_that_nobody_could_see_is_not_deleted(folder: Path) -> None:
+    """Looked at under a name that its organization only got later, and written with a lost answer: it stays."""
+    assert pass_seed(5_190, folder).listed > 0
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("first", range(1_000, 1_000 + SOAK_SEEDS, 200))

@@ -10,7 +10,7 @@ from bulk.capabilities import FileBefore, Irreversible, Undo
 from bulk.model import UNSEEN
 
 _NO_COMMIT = "its answer was lost, so that the commit before it is not known: the file was the blob {before}"
-_PERHAPS_THERE = "its answer was lost, and a file with the same bytes may have been there before: nobody had looked"
+_PERHAPS_THERE = "its answer was lost, and a file with the same bytes may have been there before, unseen"
 _NOT_LOOKED = "what was there before is not known"
 
 
@@ -20,8 +20,8 @@ def of_write(item: Any, before: Any, result: Any) -> Undo | Irreversible:
         return Irreversible(_NOT_LOOKED)
     fields = {**_place(item), "sha": result["sha"]}
     if before is None:
-        is_looked_at = item.mode != "create" or isinstance(result.get("commit"), dict)
-        return Undo(operation="contents.delete", item=fields) if is_looked_at else Irreversible(_PERHAPS_THERE)
+        is_made = isinstance(result.get("commit"), dict)
+        return Undo(operation="contents.delete", item=fields) if is_made else Irreversible(_PERHAPS_THERE)
     return _with_bytes(item, {**fields, "mode": "replace"}, before, result)
 
 
