@@ -20,6 +20,7 @@ from anyio.abc import TaskGroup
 from bulk import exit_codes
 from bulk.bundle.checked import Checked
 from bulk.bundle.secret_fields import SecretPlaces
+from bulk.engine.agreement.gates import wait_for_gate
 from bulk.engine.credentials.app_routes import AppRoutes, open_plain
 from bulk.engine.engine_room import EngineRoom
 from bulk.engine.run_scheduler import scheduler_of

@@ -35,7 +35,8 @@ class ItemRunner:
     Args:
         contents: reads the files that items name.
         secrets: where those of items are.
-        began_at: when the run was first begun (UTC epoch seconds, platform time); asked when the first item is sent.
+        began_at: when the run was first begun (UTC epoch seconds, platform time), None while nobody can know; asked
+            when an item is sent.
         sent_writes: what was sent before, for operations that need not repeat it; None: that is not known.
         resume_state: what earlier processes of the run have left under way.
 
@@ -49,12 +50,12 @@ class ItemRunner:
         contents: FileContents,
         resume_state: ResumeState,
         secrets: SecretPlaces,
-        began_at: Callable[[], float],
+        began_at: Callable[[], float | None],
         sent_writes: SentWrites | None = None,
     ) -> None:
         self.shared, self._sent_writes = shared, sent_writes
         self._contents = contents
-        self._secrets, self._began_at = secrets, functools.cache(began_at)
+        self._secrets, self._began_at = secrets, began_at
         self._lost_writes: dict[tuple[int, int], LostWrite] = {}
         self.doubt(resume_state.open_intents)
 
@@ -140,8 +141,8 @@ class ItemRunner:
     def _completed(self, operation: AnyOperation, item: Item) -> Item:
         if isinstance(operation, HoldsSecrets):
             item = load_secrets(self._secrets, operation, item, remember)
-        if isinstance(operation, PlannedOnce):
-            item = operation.planned(item, self._began_at())
+        if isinstance(operation, PlannedOnce) and (began_at := self._began_at()) is not None:
+            item = operation.planned(item, began_at)
         return item
 
     def is_in_doubt(self, entry: Entry) -> bool:

@@ -128,6 +128,14 @@ class RequestSender:
             return await context.pool.permit_of(context.queue, context.tally.requests)
         return await self._governor.permit(context.queue, is_settling=context.is_settling)
 
+    def _judged(self, request: Request, permit: Permit, answer: Reply, reply: Reply) -> Verdict:
+        """Return the verdict on `reply`, which is `answer` or what it confirms, and tell everyone who has to know."""
+        verdict = classify(request, reply, self._vendor)
+        self._governor.answered(permit, answer, verdict)
+        if verdict.kind is VerdictKind.BAD_RESPONSE:
+            self._transport.distrust()
+        return verdict
+
     async def _unanswered(self, request: Request, context: RequestContext, permit: Permit, failure: Failure) -> Tried:
         governor, tally = self._governor, context.tally
         if failure.kind is FailureKind.NOT_SENT and not governor.may_leave(permit):

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from bulk.cli import output
-from bulk.cli.commands.cluster import stored, stored_steering
+from bulk.cli.commands.cluster import stored, stored_steering, with_workers
 from bulk.cli.logs import Command
 from bulk.errors import UsageError
 
@@ -40,6 +40,8 @@ def approve(plan: Path, *, wave: int | None, store: str | None) -> int:
 
 
 def _open(run_dir: Path, wave: int) -> int:
+    if with_workers.is_under_way(run_dir):
+        return with_workers.approve(run_dir, wave)
     from bulk.clock import Clock
     from bulk.engine.migrations.wave_opening import open_waves
     from bulk.report.run_state import resuming
