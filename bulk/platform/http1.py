@@ -23,7 +23,7 @@ from yarl import URL
 
 from bulk.platform.deadlines import FIRST_CONNECTION_S, InFlight
 from bulk.platform.failures import ConnectionStale, Withheld
-from bulk.platform.response_heads import WITHOUT_BODY, AnswerProtocol, BadHead
+from bulk.platform.response_heads import AnswerProtocol, BadHead
 
 _BREAKING = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _METHOD = re.compile(r"[A-Z]+")

@@ -123,11 +123,6 @@ class RequestSender:
             tally.kept_as = key if store.keep(request, answer, key, permit.token) else None
         return Tried(answer, verdict)
 
-    async def _waited_for(self, context: RequestContext) -> Permit:
-        if context.pool is not None:
-            return await context.pool.permit_of(context.queue, context.tally.requests)
-        return await self._governor.permit(context.queue, is_settling=context.is_settling)
-
     def _judged(self, request: Request, permit: Permit, answer: Reply, reply: Reply) -> Verdict:
         """Return the verdict on `reply`, which is `answer` or what it confirms, and tell everyone who has to know."""
         verdict = classify(request, reply, self._vendor)
