@@ -53,11 +53,12 @@ def test_a_worker_has_the_secrets_that_items_name(store_text: str, tmp_path: Pat
         told = made.home.run("status", submitted.out.strip(), "--store", store_text)
         assert told.out.strip().endswith(f"--base-url {made.sandbox.base_url} --secrets DIR")
         without = made.worker()
+        assert without.stderr is not None
+        said = next(line for line in without.stderr if "WARNING" in line)
+        assert "its items name secrets, and this worker has none: --secrets DIR" in said
         made.worker("--secrets", str(secret_in(tmp_path / "held")))
         watched = made.home.run("watch", submitted.out.strip(), "--store", store_text, "--progress", "none")
         assert (watched.exit_code, made.effects(), was_sent(made)) == (0, HOOKS, True), watched.err
-        without.kill()
-        assert "its items name secrets, and this worker has none: --secrets DIR" in without.communicate()[1]
 
 
 @pytest.mark.timeout(120)
