@@ -15,8 +15,8 @@ from tests.simulation.migrations.undoing import Undoing, pass_seed
 from tests.simulation.migrations.work import Migration
 from tests.simulation.schedules import put
 
-SEEDS, SOAK_SEEDS, TOGETHER = 200, 20_000, 20
-"""A seed takes about a tenth of a second: a platform, a run, the undo, its run and a retry of that."""
+SEEDS, SOAK_SEEDS, TOGETHER = 140, 20_000, 20
+"""A seed takes less than a fifth of a second: a platform, a run, the undo, its run and a retry of that."""
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, TOGETHER))
