@@ -38,7 +38,7 @@ from bulk.ledger.view import LedgerView
 from bulk.manifest.audit_section import AuditSettings
 from bulk.manifest.manifest import Manifest
 from bulk.report.fold import Report, fold
-from bulk.report.run_state import stand
+from bulk.report.run_state import run_state_of
 from bulk.storage.private_files import replacing
 
 DoRun: TypeAlias = Callable[[Path, Approve | None], Report]
@@ -212,7 +212,7 @@ def _complete_report(run_dir: Path) -> Report | None:
     if not (run_dir / LEDGER).is_file():
         return None
     view = LedgerView(run_dir)
-    return fold(view) if stand(view, 0.0).state == "complete" and not view.is_held() else None
+    return fold(view) if run_state_of(view, 0.0).state == "complete" and not view.is_held() else None
 
 
 def _run(prepared: Prepared, history: History, run: DoRun, pending: Path | None, now: float) -> tuple[Path, Report]:
@@ -322,7 +322,7 @@ def judge_run(prepared: Prepared, run_dir: Path, now: float) -> AuditResult:
         RunDirectoryError: the run is still going, or can't be read. ManifestError: a policy can't be run.
     """
     view = LedgerView(run_dir)
-    if stand(view, now).is_live:
+    if run_state_of(view, now).is_live:
         raise RunDirectoryError(f"{run_dir} is still running: test policies when it has ended")
     report, at = fold(view), iso_utc(now)
     with tables_of(view, run_dir.resolve().name) as tables:

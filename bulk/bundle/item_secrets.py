@@ -58,7 +58,7 @@ def _instead(value: str, _: str) -> str:
     return value
 
 
-class Withheld:
+class ItemSecrets:
     """Gives the items of one job their secrets back. Nothing is read before the first item that had some."""
 
     def __init__(self, path: Path, job: Job, check: JobCheck) -> None:

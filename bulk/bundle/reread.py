@@ -20,7 +20,7 @@ from bulk.bundle.checked import (
     spool_path,
 )
 from bulk.bundle.index import SCHEMA, opened
-from bulk.bundle.item_secrets import Withheld
+from bulk.bundle.item_secrets import ItemSecrets
 from bulk.capabilities import file_fields
 from bulk.errors import RunDirectoryError
 from bulk.items.decoding import UNREADABLE, ItemReader
@@ -76,7 +76,9 @@ class Place:
         path = source_path(self._job, workspace)
         self._is_spooled = is_spooled(self._job)
         self._path = spool_path(self._job, workspace) if self._is_spooled else path
-        self._withheld = Withheld(path, self._job, self._check) if path is not None and self._is_spooled else None
+        self._item_secrets: ItemSecrets | None = None
+        if path is not None and self._is_spooled:
+            self._item_secrets = ItemSecrets(path, self._job, self._check)
         if self._job.derivation is not None:
             self._path, self._is_spooled = derived_path(self._job, workspace), True
         self._fd = -1
@@ -106,7 +108,7 @@ class Place:
                 raise RunDirectoryError(f"{self._path}: its items are needed to go on: {flaw}") from flaw
         text = self._text(at, size)
         item = self._reader.spooled(text) if self._is_spooled else self._reader.again(text)
-        return self._withheld.restored(number, item) if self._withheld is not None else item
+        return self._item_secrets.restored(number, item) if self._item_secrets is not None else item
 
     def _text(self, at: int, size: int) -> bytes:
         """Return what stands there; with it is read what follows, where items are asked for in their order."""

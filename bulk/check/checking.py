@@ -103,7 +103,7 @@ class _Checking:
         self.file_notes: list[str] = []
         self.index = stack.enter_context(IndexBuilder(workspace))
         self.saved = stack.enter_context(SavedPaths())
-        self.crossings = stack.enter_context(ConflictFinder())
+        self.conflict_finder = stack.enter_context(ConflictFinder())
         self.copies = stack.enter_context(DuplicatesBuilder(workspace))
         self.keys = stack.enter_context(KeyFinder(manifest.jobs, manifest.limit))
 
@@ -119,7 +119,7 @@ class _Checking:
         self.flaws.raise_if_any()
         self._note_conflicts(Checked(self.manifest, found, (), ""))
         self.flaws.raise_if_any()
-        alike = notes_on_names(self.crossings, jobs)
+        alike = notes_on_names(self.conflict_finder, jobs)
         repeats = self.index.repeats()
         indexed: Mapping[int, JobCounts] = {}
         if needs_index(self.manifest):
@@ -159,7 +159,7 @@ class _Checking:
 
     def _note_conflicts(self, checked: Checked) -> None:
         jobs = self.manifest.jobs
-        for earlier, later, found in conflicts(self.crossings, checked, self.workspace):
+        for earlier, later, found in conflicts(self.conflict_finder, checked, self.workspace):
             job, other = jobs[later.job], _other(jobs[later.job], jobs[earlier.job], earlier.item)
             self.flaws.add(_place(self.manifest, job), later.line, "", told(found, other))
             if self.flaws.is_full:
@@ -196,7 +196,7 @@ class _JobChecking:
         self._copies: DuplicateFinder | None = None
         self._ids: IdFinder | None = None
         self._spool: BinaryIO | None = None
-        self._spooled_bytes = self._withheld = 0
+        self._spooled_bytes = self._items_with_secrets = 0
 
     def run(self) -> JobCheck:
         if self._job.derivation is not None:
@@ -343,7 +343,7 @@ class _JobChecking:
         payload = self._whole.index.add(self._job, item, count, offset, size)
         if self._decides:
             spot = Spot(self._job.number, count, offset, size, line, payload)
-            self._whole.crossings.add(self._operation, item, spot)
+            self._whole.conflict_finder.add(self._operation, item, spot)
 
     def _explain_json(self, line: int, raw: bytes) -> None:
         if self._flaws.is_full:
@@ -370,8 +370,8 @@ class _JobChecking:
         secrets = item_secrets.secrets_in(item, self._operation)
         if not secrets:
             return text
-        self._withheld += 1
-        if self._withheld == item_secrets.MOST_ITEMS + 1:
+        self._items_with_secrets += 1
+        if self._items_with_secrets == item_secrets.MOST_ITEMS + 1:
             most = f"{item_secrets.MOST_ITEMS:,} items"
             message = (
                 f"expected env:NAME or file:PATH, or a plain .jsonl file: more than {most} hold secrets themselves"

@@ -92,7 +92,7 @@ def decides(job: Job) -> bool:
     return isinstance(job.operation, DecidesState | CreatesNames)
 
 
-def conflicts(crossings: ConflictFinder, checked: Checked, workspace: Path) -> Iterator[tuple[Spot, Spot, Conflict]]:
+def conflicts(finder: ConflictFinder, checked: Checked, workspace: Path) -> Iterator[tuple[Spot, Spot, Conflict]]:
     """Yield pairs that can't both be meant, in the order of the later item; an order that is asked for is none.
 
     Args:
@@ -104,7 +104,7 @@ def conflicts(crossings: ConflictFinder, checked: Checked, workspace: Path) -> I
     jobs = checked.manifest.jobs
     before = _before(jobs)
     with contextlib.closing(Places(checked, workspace)) as places:
-        for earlier, later in crossings.pairs():
+        for earlier, later in finder.pairs():
             job = jobs[later.job]
             assert isinstance(job.operation, DecidesState), "others have no identities"
             items = [places.of(spot.job).entry(spot.item, spot.at, spot.size).item for spot in (earlier, later)]
@@ -143,10 +143,10 @@ def skeleton(name: str) -> str:
     return folded
 
 
-def notes_on_names(crossings: ConflictFinder, jobs: Sequence[Job]) -> Iterator[str]:
+def notes_on_names(finder: ConflictFinder, jobs: Sequence[Job]) -> Iterator[str]:
     """Yield a sentence for each pair of new names that look alike; never more than a note, because both may be
     meant."""
-    alike = crossings.alike()
+    alike = finder.alike()
     for job, earlier, later in islice(alike, MOST_ALIKE):
         yield (
             f"job {jobs[job].name}: {shown(later)} looks like {shown(earlier)}, "

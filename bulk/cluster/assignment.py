@@ -146,7 +146,7 @@ class Assigning:
             parts, spans, items = self._lanes(shard, jobs)
         ledger.holding.hold(shard.no, shard.epoch, spans, items)
         settle_s = self._checked.manifest.limits.settle_s
-        names = frozenset(ledger.newborn(settle_s))
+        names = frozenset(ledger.recent_creations(settle_s))
         everything: Iterable[Key] = items
         if shard.kind is Kind.RANGE:
             everything = [(span.job, each) for span in spans for each in range(span.first, span.behind)]

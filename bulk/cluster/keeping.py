@@ -95,7 +95,7 @@ class ShardLedger(StoreLedger):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SharedState:
     """Where a run stands in the store.
 
     Attributes:
@@ -142,7 +142,7 @@ class Keeper:
         self._clock = Clock()
         self._noticed = anyio.Event()
         self._limiter = anyio.CapacityLimiter(1)
-        self.standing: Standing | None = None
+        self.shared: SharedState | None = None
         self._row: Mapping[str, Any] = {}
         self._is_wanted_elsewhere = self._has_claimed = False
 
@@ -182,13 +182,13 @@ class Keeper:
         await self._finish(run)
         if self._board.waves.is_wanted:
             await self._blocking(lambda: self._board.waves.judge(self._store))
-        self.standing = standing = await self._blocking(self._read_standing)
+        self.shared = shared = await self._blocking(self._read_shared_state)
         await self._peers.hear(run.governor)
-        self._follow(run, standing.limits)
-        await self._stop_where_due(run, standing)
-        self._share(run, standing)
+        self._follow(run, shared.limits)
+        await self._stop_where_due(run, shared)
+        self._share(run, shared)
         self._has_claimed = False
-        while standing.state == "running" and self._wants_more(run) and await self._claim(run):
+        while shared.state == "running" and self._wants_more(run) and await self._claim(run):
             self._has_claimed = True
         if not self._held and not run.left:
             elsewhere = await self._blocking(self._leases.claimable)
@@ -205,12 +205,12 @@ class Keeper:
     def _is_at_end(self, run: Run) -> bool:
         return self.is_told_to_end and not run.left and not self._held
 
-    def _read_standing(self) -> Standing:
+    def _read_shared_state(self) -> SharedState:
         with self._store.using() as connection:
-            row = connection.execute(_SQL["standing"], (self._ledger.run,)).fetchone()
+            row = connection.execute(_SQL["shared_state"], (self._ledger.run,)).fetchone()
         if row is None:
             raise RunDirectoryError("the run was forgotten")
-        return Standing(*row)
+        return SharedState(*row)
 
     def _follow(self, run: Run, row: Mapping[str, Any]) -> None:
         """Take up what a person has set."""
@@ -220,10 +220,10 @@ class Keeper:
         limits = replace(run.limits, failures=self._limits.failures, max_duration_s=self._limits.max_duration_s)
         run.change_limits(limits)
 
-    def _share(self, run: Run, standing: Standing) -> None:
+    def _share(self, run: Run, shared: SharedState) -> None:
         """Set this worker's part of `limits.concurrency`, which is the run's."""
-        most = max(1, math.ceil(self._limits.concurrency / max(1, standing.workers)))
-        self._board.free = standing.free // max(1, standing.workers)
+        most = max(1, math.ceil(self._limits.concurrency / max(1, shared.workers)))
+        self._board.free = shared.free // max(1, shared.workers)
         if most != run.limits.concurrency:
             run.change_limits(replace(run.limits, concurrency=most))
 
@@ -232,7 +232,7 @@ class Keeper:
         """Whether the store says that there is nothing to do any more in this run, or not now."""
         if self._is_wanted_elsewhere:
             return True
-        return self.standing is not None and (self.standing.open == 0 or self.standing.state != "running")
+        return self.shared is not None and (self.shared.open == 0 or self.shared.state != "running")
 
     async def stop(self, why: str) -> None:
         """Stop the run, for all workers."""
@@ -244,23 +244,23 @@ class Keeper:
 
         await self._blocking(stop)
 
-    async def _stop_where_due(self, run: Run, standing: Standing) -> None:
-        if standing.state != "running":
-            run.stop(RunStopped(standing.why or f"the run is {standing.state}"))
+    async def _stop_where_due(self, run: Run, shared: SharedState) -> None:
+        if shared.state != "running":
+            run.stop(RunStopped(shared.why or f"the run is {shared.state}"))
             return
-        if why := self._why_to_stop(standing):
+        if why := self._why_to_stop(shared):
             await self.stop(why)
             run.stop(RunStopped(why))
 
-    def _why_to_stop(self, standing: Standing) -> str:
+    def _why_to_stop(self, shared: SharedState) -> str:
         limits, share = self._limits, self._limits.failures
-        if limits.max_duration_s is not None and standing.age_s > limits.max_duration_s:
+        if limits.max_duration_s is not None and shared.age_s > limits.max_duration_s:
             return "limits.max_duration is over"
-        if share is None or (share.fraction is not None and standing.finished < 100):
+        if share is None or (share.fraction is not None and shared.finished < 100):
             return ""
-        if standing.failed <= share.of(standing.finished):
+        if shared.failed <= share.of(shared.finished):
             return ""
-        return f"{standing.failed:,} of {standing.finished:,} items failed, more than limits.failures allows"
+        return f"{shared.failed:,} of {shared.finished:,} items failed, more than limits.failures allows"
 
     async def _claim(self, run: Run) -> bool:
         """Take on one more shard; False: there is none to be had."""

@@ -8,7 +8,7 @@ from bulk.report.run_list import ListedRun
 from bulk.report.run_state import sum_known
 from bulk.store import runs
 from bulk.store.connections import StoreConnection
-from bulk.store.runs import StoredRun, WaveStanding
+from bulk.store.runs import StoredRun, StoredWave
 
 
 class StoredWorker(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ def status_of(store: StoreConnection, name: str, address: str) -> StoredStatus:
         RunStopped: the store can't be reached.
     """
     run = runs.find(store, name)
-    waves = {number: run.waves.get(number, WaveStanding(1, 1, None)) for number in range(len(run.identity.jobs))}
+    waves = {number: run.waves.get(number, StoredWave(1, 1, None)) for number in range(len(run.identity.jobs))}
     return StoredStatus(
         name=run.name,
         state=run.state,

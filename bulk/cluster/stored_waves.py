@@ -115,9 +115,9 @@ def decide(found: Found, jobs: Sequence[Job], ends: Mapping[int, Sequence[int]],
 
 def _over(found: Found, jobs: Sequence[Job], ends: Mapping[int, Sequence[int]], limits: Limits) -> str:
     """Return why a wave that has begun has to stop; empty: none has."""
-    standing = {each.job: each for each in found.jobs}
+    run_state = {each.job: each for each in found.jobs}
     for error in found.errors:
-        its = standing[error.job]
+        its = run_state[error.job]
         if error.wave > its.open or error.wave in found.accepted or its.items < 0:
             continue
         bounds = (0, *ends.get(error.job, (its.items,)))

@@ -36,7 +36,7 @@ class ResendRefused(aiohttp.ClientConnectionError):
     """aiohttp tried to send a request a second time, which must never happen behind our back."""
 
 
-class Withheld(aiohttp.ClientConnectionError):
+class PermitRevoked(aiohttp.ClientConnectionError):
     """While a connection was made, the leave to send was taken back: nothing was sent on it."""
 
 
@@ -86,7 +86,7 @@ def _words(error: BaseException, *, is_written: bool, place: str) -> str:
             return f"the connection to {place} was lost before an answer came{_because(error)}"
         case TimeoutError():
             return f"no connection to {place} within {FIRST_CONNECTION_S:g} s"
-        case Withheld():
+        case PermitRevoked():
             return "held back before it left"
         case ConnectionStale():
             return f"the connection to {place} closed before anything was sent"

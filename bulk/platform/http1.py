@@ -22,8 +22,8 @@ from multidict import CIMultiDictProxy, istr
 from yarl import URL
 
 from bulk.platform.deadlines import FIRST_CONNECTION_S, InFlight
-from bulk.platform.failures import ConnectionStale, Withheld
-from bulk.platform.response_heads import AnswerProtocol, BadHead
+from bulk.platform.failures import ConnectionStale, PermitRevoked
+from bulk.platform.response_heads import WITHOUT_BODY, AnswerProtocol, BadHead
 
 _BREAKING = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _METHOD = re.compile(r"[A-Z]+")
@@ -169,7 +169,7 @@ class ConnectionPool:
         """Write a request, once, and wait for the head of its answer.
 
         Raises:
-            ConnectionStale, Withheld: nothing was written.
+            ConnectionStale, PermitRevoked: nothing was written.
             One of `failures.FOREIGN`: see `flight.is_written`.
         """
         kept = self._kept()
@@ -180,7 +180,7 @@ class ConnectionPool:
             if kept is None and (protocol is None or protocol.should_close or not protocol.is_connected()):
                 raise ConnectionStale
             if flight.may_leave is not None and not flight.may_leave():
-                raise Withheld
+                raise PermitRevoked
             if kept is None:  # the parser of a kept one goes on where the last answer ended
                 protocol.set_response_params(read_until_eof=self._reads_to_end, auto_decompress=False)
             if type(protocol) is AnswerProtocol:
@@ -200,7 +200,7 @@ class ConnectionPool:
                     if content is EMPTY_PAYLOAD and status not in WITHOUT_BODY and _LENGTH not in message.headers:
                         content = self._cut(protocol)
                     return ResponseHead(status, message.headers, content, self, connection, protocol, body is not None)
-        except Withheld:
+        except PermitRevoked:
             connection.release()
             raise
         except BaseException:

@@ -32,7 +32,7 @@ from bulk.platform.cache.predictions import etag_for
 from bulk.platform.classification import header_name, request_headers
 from bulk.platform.deadlines import CURRENT, Deadlines, InFlight
 from bulk.platform.environment import proxy_for, room_for_connections, tls_context
-from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, ResendRefused, Withheld, failure_of
+from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, PermitRevoked, ResendRefused, failure_of
 from bulk.platform.http1 import (
     FIRST_TIMEOUT,
     KEEP_ALIVE_S,
@@ -71,7 +71,7 @@ class _Request(ClientRequest):
         if protocol is None or protocol.should_close or not protocol.is_connected():
             raise ConnectionStale
         if flight.may_leave is not None and not flight.may_leave():
-            raise Withheld
+            raise PermitRevoked
         flight.is_written = True
         return await super().send(conn)
 

@@ -31,7 +31,7 @@ from bulk.report.record import (
     WaitReport,
 )
 from bulk.report.render.formatting import counted
-from bulk.report.run_state import JobStanding, Standing, next_command, stand
+from bulk.report.run_state import RunJob, RunState, next_command, run_state_of
 from bulk.report.tally import Tally
 from bulk.status import STATES
 
@@ -59,15 +59,15 @@ def fold(view: LedgerView, *, notes: Iterable[str] = (), now: float | None = Non
         RunDirectoryError: the run directory can't be read, or is damaged.
     """
     now = Clock().now() if now is None else now
-    standing = stand(view, now)
-    spans = list(_spans(standing, now))
+    run_state = run_state_of(view, now)
+    spans = list(_spans(run_state, now))
     time = ActiveTime(spans)
-    names = [job.name for job in standing.jobs]
+    names = [job.name for job in run_state.jobs]
     tally = _tally(view, names, time)
     codes: dict[str, list[tuple[str, int]]] = {}
     for name, code, items in view.error_counts():
         codes.setdefault(name, []).append((code, items))
-    jobs = tuple(_job(job, tally, time, codes.get(job.name, ())) for job in standing.jobs)
+    jobs = tuple(_job(job, tally, time, codes.get(job.name, ())) for job in run_state.jobs)
     identity = view.identity()
     started_at, ended_at = (spans[0][0], spans[-1][1]) if spans else (now, now)
     report = Report(
@@ -75,33 +75,33 @@ def fold(view: LedgerView, *, notes: Iterable[str] = (), now: float | None = Non
         base_url=identity.base_url,
         vendor=identity.vendor,
         run_dir=str(view.run_dir),
-        state=standing.state,
-        exit_code=standing.exit_code,
-        meaning=MEANINGS.get(standing.exit_code, "stopped early with work left"),
-        why=standing.why,
+        state=run_state.state,
+        exit_code=run_state.exit_code,
+        meaning=MEANINGS.get(run_state.exit_code, "stopped early with work left"),
+        why=run_state.why,
         started_at=_moment(started_at),
         ended_at=_moment(ended_at),
         wall_s=round(max(0.0, ended_at - started_at), 3),
         active_s=round(time.total_s, 3),
-        items=standing.items,
-        outcomes=standing.outcomes,
-        left=standing.left,
-        superseded=standing.superseded,
+        items=run_state.items,
+        outcomes=run_state.outcomes,
+        left=run_state.left,
+        superseded=run_state.superseded,
         not_modified=sum(job.not_modified for job in jobs),
-        per_second=_per_second(sum(standing.outcomes.values()), time.total_s),
-        requests=_sum(standing, "requests"),
-        retries=_sum(standing, "retries"),
-        settled=_sum(standing, "settled"),
+        per_second=_per_second(sum(run_state.outcomes.values()), time.total_s),
+        requests=_sum(run_state, "requests"),
+        retries=_sum(run_state, "retries"),
+        settled=_sum(run_state, "settled"),
         jobs=jobs,
-        buckets=tuple(_buckets(standing)),
-        waits=tuple(_waits(standing)),
-        epochs=tuple(_epoch(epoch, span) for epoch, span in zip(standing.epochs, spans, strict=True))[-MOST_EPOCHS:],
+        buckets=tuple(_buckets(run_state)),
+        waits=tuple(_waits(run_state)),
+        epochs=tuple(_epoch(epoch, span) for epoch, span in zip(run_state.epochs, spans, strict=True))[-MOST_EPOCHS:],
         slowest=tally.slowest,
         timeline=tally.timeline if spans else None,
         actions=tuple(_action(action) for action in view.actions()[-MOST_ACTIONS:]),
         head=view.head(),
-        next_command=next_command(standing, view.run_dir),
-        notes=(*_notes(standing, jobs), *notes),
+        next_command=next_command(run_state, view.run_dir),
+        notes=(*_notes(run_state, jobs), *notes),
     )
     return _redacted(report)
 
@@ -125,11 +125,11 @@ def tally_of_a_running(view: LedgerView, now: float) -> Tally | None:
     Raises:
         RunDirectoryError: the ledger can't be read.
     """
-    standing = stand(view, now)
-    spans = list(_spans(standing, now))
+    run_state = run_state_of(view, now)
+    spans = list(_spans(run_state, now))
     time = ActiveTime([*spans[:-1], (spans[-1][0], math.inf)])
     try:
-        return _stored(view, [job.name for job in standing.jobs], time)
+        return _stored(view, [job.name for job in run_state.jobs], time)
     except msgspec.DecodeError:
         return None
 
@@ -154,11 +154,11 @@ def _tally(view: LedgerView, names: Sequence[str], time: ActiveTime) -> Tally:
     return tally
 
 
-def _spans(standing: Standing, now: float) -> Iterator[tuple[float, float]]:
+def _spans(run_state: RunState, now: float) -> Iterator[tuple[float, float]]:
     """Start and end of each epoch. A killed one ended when it was last heard, or else when the next one began."""
-    starts = [epoch.started_at for epoch in standing.epochs]
-    for epoch, following in zip(standing.epochs, [*starts[1:], None], strict=False):  # there may be none yet
-        if following is None and standing.is_live:
+    starts = [epoch.started_at for epoch in run_state.epochs]
+    for epoch, following in zip(run_state.epochs, [*starts[1:], None], strict=False):  # there may be none yet
+        if following is None and run_state.is_live:
             end = now
         elif epoch.ended_at is not None:
             end = epoch.ended_at
@@ -169,7 +169,7 @@ def _spans(standing: Standing, now: float) -> Iterator[tuple[float, float]]:
         yield epoch.started_at, max(epoch.started_at, end)
 
 
-def _job(job: JobStanding, tally: Tally, time: ActiveTime, codes: Sequence[tuple[str, int]]) -> JobReport:
+def _job(job: RunJob, tally: Tally, time: ActiveTime, codes: Sequence[tuple[str, int]]) -> JobReport:
     lines = tally.jobs[job.name]
     active_s = 0.0
     if lines.first_at is not None and lines.last_at is not None:
@@ -202,15 +202,15 @@ def _per_second(items: int, seconds: float) -> float:
     return round(items / seconds, 3) if seconds > 0 else 0.0
 
 
-def _sum(standing: Standing, field: str) -> int:
+def _sum(run_state: RunState, field: str) -> int:
     """Return the sum of all epochs, of which each counts from zero."""
-    return sum(getattr(epoch.status, field) for epoch in standing.epochs if epoch.status is not None)
+    return sum(getattr(epoch.status, field) for epoch in run_state.epochs if epoch.status is not None)
 
 
-def _buckets(standing: Standing) -> Iterator[BucketReport]:
+def _buckets(run_state: RunState) -> Iterator[BucketReport]:
     used: dict[tuple[str, str], int] = {}
     last = {}
-    for epoch in standing.epochs:
+    for epoch in run_state.epochs:
         for bucket in epoch.status.buckets if epoch.status is not None else ():
             key = (bucket.credential, bucket.category)
             used[key] = used.get(key, 0) + bucket.used
@@ -228,10 +228,10 @@ def _buckets(standing: Standing) -> Iterator[BucketReport]:
             )
 
 
-def _waits(standing: Standing) -> Iterator[WaitReport]:
-    if standing.state == "complete" or standing.last is None:
+def _waits(run_state: RunState) -> Iterator[WaitReport]:
+    if run_state.state == "complete" or run_state.last is None:
         return
-    for wait in sorted(standing.last.waits, key=lambda each: -each.count)[:MOST_WAITS]:
+    for wait in sorted(run_state.last.waits, key=lambda each: -each.count)[:MOST_WAITS]:
         yield WaitReport(
             what=wait.what,
             count=wait.count,
@@ -264,18 +264,18 @@ def _action(action: Action) -> ActionReport:
     )
 
 
-def _notes(standing: Standing, jobs: Sequence[JobReport]) -> Iterator[str]:
-    silent = sum(epoch.ended_at is None for epoch in standing.epochs[:-1]) + (standing.state == "lost")
-    if len(standing.epochs) > 1:
-        times = counted(len(standing.epochs), "time")
+def _notes(run_state: RunState, jobs: Sequence[JobReport]) -> Iterator[str]:
+    silent = sum(epoch.ended_at is None for epoch in run_state.epochs[:-1]) + (run_state.state == "lost")
+    if len(run_state.epochs) > 1:
+        times = counted(len(run_state.epochs), "time")
         yield f"It was started {times}, and each start continued where the one before had ended."
     if silent:
         yield (
             f"{counted(silent, 'start')} ended unexpectedly (killed, or the machine stopped): requests sent after "
             "its last status are not in the number of requests. No outcome was lost by it."
         )
-    if standing.superseded:
-        yield f"{counted(standing.superseded, 'item')} skipped because a later one does the same: nothing is missing."
+    if run_state.superseded:
+        yield f"{counted(run_state.superseded, 'item')} skipped because a later one does the same: nothing is missing."
     refused_jobs: dict[str, list[str]] = {}
     for job in jobs:
         refused = [error for error in job.errors if error.code in _ACCESS]

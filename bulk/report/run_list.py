@@ -8,7 +8,7 @@ import msgspec
 from bulk.errors import BulkError
 from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import is_held
-from bulk.report.run_state import Standing
+from bulk.report.run_state import RunState
 
 
 class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,17 +34,17 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-def runs_below(place: Path, origin: str, standing_of: Callable[[Path], Standing | None]) -> list[ListedRun]:
+def runs_below(place: Path, origin: str, state_of: Callable[[Path], RunState | None]) -> list[ListedRun]:
     """Return the run in `place`, if it is one, and those in its folders, the oldest first; what is none is left out.
 
     Args:
         origin: name of the file that a run directory has before its ledger.
-        standing_of: tells where a run stands that has a ledger.
+        state_of: tells where a run stands that has a ledger.
     """
-    return sorted(_found(place, origin, standing_of), key=lambda run: (run.started_at or 0.0, run.run_dir))
+    return sorted(_found(place, origin, state_of), key=lambda run: (run.started_at or 0.0, run.run_dir))
 
 
-def _found(place: Path, origin: str, standing_of: Callable[[Path], Standing | None]) -> Iterator[ListedRun]:
+def _found(place: Path, origin: str, state_of: Callable[[Path], RunState | None]) -> Iterator[ListedRun]:
     try:
         folders = [place, *sorted(place.iterdir())]
     except OSError:
@@ -55,27 +55,27 @@ def _found(place: Path, origin: str, standing_of: Callable[[Path], Standing | No
         except OSError:  # a folder of another user
             continue
         if has_ledger:
-            yield _run(folder, standing_of)
+            yield _run(folder, state_of)
         elif has_origin:  # its manifest is being checked, or was when its process ended
             state = "checking" if is_held(folder) else "lost"
             yield ListedRun(run_dir=str(folder), name=folder.name, state=state)
 
 
-def _run(run_dir: Path, standing_of: Callable[[Path], Standing | None]) -> ListedRun:
+def _run(run_dir: Path, state_of: Callable[[Path], RunState | None]) -> ListedRun:
     try:
-        standing = standing_of(run_dir)
+        run_state = state_of(run_dir)
     except BulkError as error:
         return ListedRun(run_dir=str(run_dir), name=run_dir.name, state="damaged", why=str(error))
-    assert standing is not None, "it has a ledger"
-    first, last = (standing.epochs[0], standing.epochs[-1]) if standing.epochs else (None, None)
+    assert run_state is not None, "it has a ledger"
+    first, last = (run_state.epochs[0], run_state.epochs[-1]) if run_state.epochs else (None, None)
     return ListedRun(
         run_dir=str(run_dir),
-        name=standing.name,
-        state=standing.state,
-        items=standing.items,
-        outcomes=standing.outcomes,
+        name=run_state.name,
+        state=run_state.state,
+        items=run_state.items,
+        outcomes=run_state.outcomes,
         started_at=None if first is None else first.started_at,
-        ended_at=None if last is None or standing.is_live else last.ended_at,
-        exit_code=None if standing.is_live else standing.exit_code,
-        why=standing.why,
+        ended_at=None if last is None or run_state.is_live else last.ended_at,
+        exit_code=None if run_state.is_live else run_state.exit_code,
+        why=run_state.why,
     )

@@ -31,7 +31,7 @@ def sum_known(counts: Iterable[int | None]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class JobStanding:
+class RunJob:
     """One job: `items` and `left` are None where the number was never known; `outcomes` has all five."""
 
     name: str
@@ -47,7 +47,7 @@ class JobStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RunState:
     """Where a run stands.
 
     Attributes:
@@ -61,7 +61,7 @@ class Standing:
     state: str
     stopped_with: int | None
     why: str
-    jobs: tuple[JobStanding, ...]
+    jobs: tuple[RunJob, ...]
     last: RunStatus | None
     epochs: tuple[Epoch, ...]
 
@@ -104,7 +104,7 @@ class Standing:
         )
 
 
-def stand(view: LedgerView, now: float, live: RunStatus | None = None) -> Standing:
+def run_state_of(view: LedgerView, now: float, live: RunStatus | None = None) -> RunState:
     """Return where the run of `view` stands at `now` (UTC epoch seconds).
 
     Args:
@@ -120,7 +120,7 @@ def stand(view: LedgerView, now: float, live: RunStatus | None = None) -> Standi
     seen = {job.name: job.items for job in newest.jobs} if newest is not None else {}
     last = next((epoch.status for epoch in reversed(epochs) if epoch.status is not None), None)
     jobs = tuple(
-        JobStanding(
+        RunJob(
             name=name,
             operation=operation,
             items=_known(seen.get(name), items),
@@ -132,7 +132,7 @@ def stand(view: LedgerView, now: float, live: RunStatus | None = None) -> Standi
     is_complete = all(job.left == 0 for job in jobs)
     is_running = bool(epochs) and _is_running(epochs[-1], view, now)
     ending = _ending(epochs, is_complete=is_complete, is_running=is_running)
-    return Standing(identity.name, *ending, jobs, last, epochs)
+    return RunState(identity.name, *ending, jobs, last, epochs)
 
 
 def _known(seen: int | None, recorded: int) -> int | None:
@@ -172,13 +172,13 @@ def _is_running(last: Epoch, view: LedgerView, now: float) -> bool:
     return now - heard < SILENCE_S
 
 
-def next_command(standing: Standing, run_dir: Path) -> str:
+def next_command(run_state: RunState, run_dir: Path) -> str:
     """Return the command that goes on, ready for a shell; empty where nothing is left to do."""
-    if standing.is_live and standing.state != "paused":
+    if run_state.is_live and run_state.state != "paused":
         return f"bulk watch {_quoted(run_dir)}"
-    if standing.state != "complete":
+    if run_state.state != "complete":
         return resuming(run_dir)
-    return f"bulk retry {_quoted(run_dir)}" if standing.is_to_retry else ""
+    return f"bulk retry {_quoted(run_dir)}" if run_state.is_to_retry else ""
 
 
 def resuming(run_dir: Path) -> str:

@@ -20,7 +20,7 @@ from bulk.model import SUCCESSFUL, ItemError
 from bulk.redaction import redact
 from bulk.report.active_time import ActiveTime, Bins
 from bulk.report.record import OUTCOMES, Elapsed, ProblemItem, SlowItem, Timeline
-from bulk.report.tally_rows import JobState, Line, LineError, RunState, read_line
+from bulk.report.tally_rows import JobTallyRow, Line, LineError, RunTallyRow, read_line
 
 MOST_PROBLEMS = 20
 MOST_SLOW = 5
@@ -128,7 +128,9 @@ class JobTally:
         """All of it as JSON, for `restore`."""
         steps = {step: seen for step, seen in enumerate(self._steps) if seen}
         return msgspec.json.encode(
-            JobState(self.first_at, self.last_at, self.not_modified, steps, self._slow, self._problems, self.examples)
+            JobTallyRow(
+                self.first_at, self.last_at, self.not_modified, steps, self._slow, self._problems, self.examples
+            )
         )
 
     def restore(self, stored: StoredTally) -> None:
@@ -137,7 +139,7 @@ class JobTally:
         Raises:
             msgspec.DecodeError: it is none.
         """
-        found = msgspec.json.decode(stored.json, type=JobState)
+        found = msgspec.json.decode(stored.json, type=JobTallyRow)
         self.items, self.first_at, self.last_at = stored.items, found.first_at, found.last_at
         self.not_modified, self._problems, self.examples = found.not_modified, found.problems, found.examples
         for step, seen in found.steps.items():
@@ -194,7 +196,10 @@ class Tally:
             if stored is not None and number in stored:
                 self.jobs[name].restore(stored[number])
         if stored is not None and _WHOLE_RUN in stored:
-            self._items, whole = stored[_WHOLE_RUN].items, msgspec.json.decode(stored[_WHOLE_RUN].json, type=RunState)
+            self._items, whole = (
+                stored[_WHOLE_RUN].items,
+                msgspec.json.decode(stored[_WHOLE_RUN].json, type=RunTallyRow),
+            )
             self._bins.length_s, self._bins.counts = whole.length_s, whole.bins
 
     def read(self, lines: Iterable[bytes]) -> None:
@@ -228,7 +233,7 @@ class Tally:
         if not changed:
             return {}
         found = {self._numbers[name]: StoredTally(self.jobs[name].items, self.jobs[name].state) for name in changed}
-        whole = RunState(self._bins.length_s, self._bins.counts)
+        whole = RunTallyRow(self._bins.length_s, self._bins.counts)
         return {**found, _WHOLE_RUN: StoredTally(self._items, msgspec.json.encode(whole))}
 
     @property

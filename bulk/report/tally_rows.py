@@ -54,7 +54,7 @@ def read_line(line: bytes) -> Line:
     return _decode(line)
 
 
-class JobState(msgspec.Struct, array_like=True):
+class JobTallyRow(msgspec.Struct, array_like=True):
     """Of a `JobTally`."""
 
     first_at: float | None
@@ -66,7 +66,7 @@ class JobState(msgspec.Struct, array_like=True):
     examples: dict[str, ProblemItem]
 
 
-class RunState(msgspec.Struct, array_like=True):
+class RunTallyRow(msgspec.Struct, array_like=True):
     """Of a whole `Tally`: its timeline."""
 
     length_s: float

@@ -102,9 +102,9 @@ class KeyedNeeds:
             self._of.setdefault(count.links.edge.needed, []).append(count)
             self._begin(count, progress, unsuccessful)
         for number, waits in self._waits.items():
-            standing = progress[number]
+            job_progress = progress[number]
             for index, left in enumerate(waits):
-                if not left and not standing.is_done(index):
+                if not left and not job_progress.is_done(index):
                     self.opened[number].add(index)
 
     def _begin(

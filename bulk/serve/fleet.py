@@ -18,7 +18,7 @@ from bulk.errors import BulkError
 from bulk.ledger.database import LEDGER
 from bulk.ledger.view import LedgerView
 from bulk.report.run_list import ListedRun, runs_below
-from bulk.report.run_state import Standing, next_command, stand
+from bulk.report.run_state import RunState, next_command, run_state_of
 from bulk.serve.run_data import RunData
 from bulk.serve.shares import Shares
 from bulk.status import RunStatus
@@ -39,14 +39,14 @@ class Look:
         is_silent: a process drives it and does not answer.
     """
 
-    standing: Standing
+    run_state: RunState
     in_force: Mapping[str, Any] = field(default_factory=dict)
     is_silent: bool = False
 
     @property
     def live(self) -> RunStatus | None:
         """What its process says; None where none drives it."""
-        return self.standing.last if self.standing.is_live else None
+        return self.run_state.last if self.run_state.is_live else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class Fleet:
         if run_dir is None:
             return None
         look = self.look(run_dir)
-        return Opened(name, str(run_dir), LedgerView(run_dir), look, next_command(look.standing, run_dir))
+        return Opened(name, str(run_dir), LedgerView(run_dir), look, next_command(look.run_state, run_dir))
 
     def place_of(self, name: str) -> Path | None:
         """Return the run directory of that name; None where there is no such run."""
@@ -187,10 +187,10 @@ class Fleet:
         if live_look is not None and self._clock.monotonic() - looked_at < FRESH_S:
             return live_look
         live, in_force, is_silent = _asked(run_dir) if signature[-1] is not None else (None, {}, False)
-        found = Look(stand(LedgerView(run_dir), self._clock.now(), live), in_force, is_silent)
+        found = Look(run_state_of(LedgerView(run_dir), self._clock.now(), live), in_force, is_silent)
         self._ended.pop(run_dir, None)
         self._live.pop(run_dir, None)
-        if found.standing.is_live:
+        if found.run_state.is_live:
             self._live[run_dir] = (self._clock.monotonic(), found)
         else:
             self._ended[run_dir] = (signature, found)
@@ -206,25 +206,25 @@ class Fleet:
     def _found(self) -> Iterator[FleetRun]:
         for number, folder in enumerate(self._folders, 1):
             looks: dict[Path, Look] = {}
-            for listed in runs_below(folder, self._origin, self._standing_into(looks)):
+            for listed in runs_below(folder, self._origin, self._run_state_into(looks)):
                 run_dir = Path(listed.run_dir)
                 name = run_dir.resolve().name if run_dir == folder else run_dir.name
                 yield FleetRun(name if number == 1 else f"{number}:{name}", run_dir, listed, looks.get(run_dir))
         for audit, name, place in self._nights.pending():
             looks = {}
-            for listed in runs_below(place, self._origin, self._standing_into(looks)):
+            for listed in runs_below(place, self._origin, self._run_state_into(looks)):
                 yield FleetRun(name, place, listed, looks.get(place), audit)
 
-    def _standing_into(self, looks: dict[Path, Look]) -> Callable[[Path], Standing]:
-        def standing_of(run_dir: Path) -> Standing:
+    def _run_state_into(self, looks: dict[Path, Look]) -> Callable[[Path], RunState]:
+        def state_of(run_dir: Path) -> RunState:
             looks[run_dir] = self.look(run_dir)
-            return looks[run_dir].standing
+            return looks[run_dir].run_state
 
-        return standing_of
+        return state_of
 
 
 def _age(run: FleetRun) -> tuple[bool, float, str]:
-    is_live = run.look is not None and run.look.standing.is_live
+    is_live = run.look is not None and run.look.run_state.is_live
     return is_live or run.listed.state == "checking", run.listed.started_at or 0.0, run.name
 
 

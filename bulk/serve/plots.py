@@ -14,7 +14,7 @@ from bulk.ledger.records import Minute
 from bulk.report.active_time import ActiveTime
 from bulk.report.curves import MOST_POINTS, Curves, curves
 from bulk.report.record import OUTCOMES, Timeline
-from bulk.report.run_state import Standing
+from bulk.report.run_state import RunState
 from bulk.report.timeline import MINUTE_S, Sample, outcomes_of, read_minutes
 from bulk.serve.run_data import RunData
 
@@ -30,7 +30,7 @@ class Plots:
         self._kept: OrderedDict[Path, dict[int, list[Sample]]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, view: RunData, standing: Standing, now: float) -> Curves:
+    def of(self, view: RunData, run_state: RunState, now: float) -> Curves:
         """Return the curves of the run until `now` (UTC epoch seconds).
 
         Raises:
@@ -38,9 +38,9 @@ class Plots:
         """
         with self._lock:
             samples = self._samples(view)
-        time = ActiveTime(list(_spans(standing, samples, now)))
-        names = dict(enumerate(job.name for job in standing.jobs))
-        started_at = standing.epochs[0].started_at if standing.epochs else now
+        time = ActiveTime(list(_spans(run_state, samples, now)))
+        names = dict(enumerate(job.name for job in run_state.jobs))
+        started_at = run_state.epochs[0].started_at if run_state.epochs else now
         return curves(samples, throughput(samples, time, names), time, started_at)
 
     def _samples(self, view: RunData) -> list[Sample]:
@@ -57,12 +57,12 @@ class Plots:
         return [sample for number in sorted(kept) for sample in kept[number]]
 
 
-def _spans(standing: Standing, samples: Sequence[Sample], now: float) -> Iterator[tuple[float, float]]:
+def _spans(run_state: RunState, samples: Sequence[Sample], now: float) -> Iterator[tuple[float, float]]:
     """Start and end of each epoch; one that was killed ends with its last sample."""
-    starts = [epoch.started_at for epoch in standing.epochs]
-    for epoch, next_at in zip(standing.epochs, [*starts[1:], math.inf], strict=False):  # there may be none yet
+    starts = [epoch.started_at for epoch in run_state.epochs]
+    for epoch, next_at in zip(run_state.epochs, [*starts[1:], math.inf], strict=False):  # there may be none yet
         heard = [sample.at for sample in samples if epoch.started_at <= sample.at < next_at]
-        is_over = math.isfinite(next_at) or not standing.is_live
+        is_over = math.isfinite(next_at) or not run_state.is_live
         yield epoch.started_at, epoch.ended_at or (max(heard, default=epoch.started_at) if is_over else now)
 
 

@@ -18,7 +18,7 @@ from bulk.model import ErrorCode
 from bulk.report.render import status_data
 from bulk.report.render.status_data import StatusData
 from bulk.report.render.status_words import most_first
-from bulk.report.tally_rows import JobState, read_line
+from bulk.report.tally_rows import JobTallyRow, read_line
 from bulk.serve.fleet import Fleet, FleetRun, Opened
 from bulk.serve.run_data import RunData
 from bulk.serve.shares import Shares
@@ -179,13 +179,13 @@ class RunPages:
         """
         look, view = run.look, run.view
         status = status_data.told(
-            look.standing, view.identity().base_url, run.place, run.next_command, self._clock.now()
+            look.run_state, view.identity().base_url, run.place, run.next_command, self._clock.now()
         )
-        epochs = look.standing.epochs
+        epochs = look.run_state.epochs
         return RunPage(
             name=run.name,
             run=msgspec.structs.replace(status, status=_shortened(status.status)),
-            failures=failures(view, look.standing.last, self._first),
+            failures=failures(view, look.run_state.last, self._first),
             actions=[
                 Done(at=done.at, who=done.who, verb=done.verb, args=done.args, result=done.result)
                 for done in view.actions()[-MOST_ACTIONS:]
@@ -262,5 +262,5 @@ def _examples(view: RunData) -> dict[tuple[str, str], str]:
         (names[number], code): example.message
         for number, tally in (view.tallies() or {}).items()
         if number in names
-        for code, example in msgspec.json.decode(tally.json, type=JobState).examples.items()
+        for code, example in msgspec.json.decode(tally.json, type=JobTallyRow).examples.items()
     }

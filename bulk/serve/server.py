@@ -226,7 +226,7 @@ class Answers:
 
         def made() -> Any:
             run = self._opened(name)
-            return self._plots.of(run.view, run.look.standing, self._clock.now())
+            return self._plots.of(run.view, run.look.run_state, self._clock.now())
 
         return await self._told(request, made, is_dated=False)
 

@@ -21,7 +21,7 @@ from bulk.engine.agreement.gates import closed_gate, decide
 from bulk.errors import BulkError
 from bulk.ledger.directory import is_held
 from bulk.model import ErrorCode
-from bulk.report.run_state import next_command, stand
+from bulk.report.run_state import next_command, run_state_of
 from bulk.serve.fleet import view_of
 
 VERBS = ("pause", "resume", "stop", "set", "retry", "gate")
@@ -122,8 +122,8 @@ class Steer:
     def _open(self, run_dir: Path, args: Mapping[str, Any], now: float) -> Done:
         """Open the wave that the run waits for, or accept the one that is over its budget, and go on."""
         view = view_of(run_dir)
-        standing = None if view is None else stand(view, now)
-        gate = closed_gate(standing.why) if standing is not None and standing.state == "stopped" else None
+        run_state = None if view is None else run_state_of(view, now)
+        gate = closed_gate(run_state.why) if run_state is not None and run_state.state == "stopped" else None
         if gate is None or args != {"wave": gate.wave}:
             raise NotDone("it does not wait for that wave any more")
         try:
@@ -177,7 +177,7 @@ class Steer:
 
 def _way_on(run_dir: Path, now: float) -> str:
     view = view_of(run_dir)
-    return "" if view is None else next_command(stand(view, now), run_dir)
+    return "" if view is None else next_command(run_state_of(view, now), run_dir)
 
 
 def settings_of(args: Mapping[str, Any]) -> dict[str, str]:

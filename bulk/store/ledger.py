@@ -186,11 +186,12 @@ class StoreLedger:
         """Return the sums of held shards, which are kept with each commit; `shards`: only of these."""
         return StoreView(self._store, self.run, self.holding.shards() if shards is None else list(shards)).counts()
 
-    def newborn(self, settle_s: float, names: Collection[str] | None = None) -> set[str]:
+    def recent_creations(self, settle_s: float, names: Collection[str] | None = None) -> set[str]:
         """Return what the run has created in the last `settle_s` seconds, by whatever worker; `names`: of these."""
         chosen = None if names is None else list(names)
         with self._lock, self._store.using() as connection:
-            return {row[0] for row in connection.execute(_SQL["newborn"], (self.run, settle_s, chosen, chosen))}
+            rows = connection.execute(_SQL["recent_creations"], (self.run, settle_s, chosen, chosen))
+            return {row[0] for row in rows}
 
     def reopen(
         self,

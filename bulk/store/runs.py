@@ -62,7 +62,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     names_secrets: bool = False
 
 
-class WaveStanding(NamedTuple):
+class StoredWave(NamedTuple):
     """Which wave of a job is open, of how many (numbers), and when the next one begins that waits for its time (by the
     database's clock, UTC epoch seconds).
     """
@@ -106,7 +106,7 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     requests: int
     names_secrets: bool
     counts: Mapping[int, Mapping[str, int]]
-    waves: Mapping[int, WaveStanding] = {}
+    waves: Mapping[int, StoredWave] = {}
 
     @property
     def is_live(self) -> bool:
@@ -250,7 +250,7 @@ def _read(store: StoreConnection, name: str | None) -> list[StoredRun]:
             for job, word, items in connection.execute(_SQL["run_counts"], (row[0],)):
                 counts.setdefault(job, {})[word] = items
             run = msgspec.convert(dict(zip(fields, (*row, counts), strict=True)), StoredRun)
-            waves = {each[0]: WaveStanding(*each[1:]) for each in connection.execute(_SQL["run_waves"], (row[0],))}
+            waves = {each[0]: StoredWave(*each[1:]) for each in connection.execute(_SQL["run_waves"], (row[0],))}
             found.append(msgspec.structs.replace(run, identity=with_tuples(run.identity), waves=waves))
     return found
 

@@ -2,5 +2,5 @@
 
 They do no I/O and import nothing of Bulk but its words (`bulk.operation`, `bulk.model`, `bulk.urls`). The smallest is
 `rate_limit.py`; `contents.py` shows everything an operation can have. What several of them know is in `names.py`
-(types and forms of names), `blobs.py`, `files.py` and `standing.py` (reading files), `file_writes.py`, `refusals.py`.
+(types and forms of names), `blobs.py`, `files.py` and `path_state.py` (reading files), `file_writes.py`, `refusals.py`.
 """

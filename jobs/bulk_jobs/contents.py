@@ -32,7 +32,7 @@ from bulk_jobs.result_types import Contents, ContentsEntry, FileWritten
 from bulk_jobs.shared import names, overwrites, refusals
 from bulk_jobs.shared.files import absence, blobs, file_proofs, file_reads, file_writes
 from bulk_jobs.shared.files.file_writes import LARGEST, FileWrite, conflict, file_result, flaw_of_content, flaws_of_sha
-from bulk_jobs.shared.files.standing import Standing, can_see, contents_url, look
+from bulk_jobs.shared.files.path_state import PathState, can_see, contents_url, look
 
 _NOT_ALLOWED = "this credential may not delete it, or no such branch can be written"
 
@@ -351,7 +351,7 @@ def _write(method: str, item: PutContentsItem | DeleteContentsItem, before: str 
     )
 
 
-def _without_write(item: PutContentsItem, ours: str, before: str | None, found: Standing) -> Outcome | None:
+def _without_write(item: PutContentsItem, ours: str, before: str | None, found: PathState) -> Outcome | None:
     """Return how the item ends where nothing has to be sent; None where something has."""
     if found.obstacle:
         return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file")
@@ -361,7 +361,7 @@ def _without_write(item: PutContentsItem, ours: str, before: str | None, found: 
 
 
 def _after_refusal(
-    item: PutContentsItem, ours: str, before: str | None, found: Standing, reply: Reply
+    item: PutContentsItem, ours: str, before: str | None, found: PathState, reply: Reply
 ) -> Outcome | None:
     """Return how the item ends after a 409 or 422, by what stands there now; None: another write got in the way."""
     if found.obstacle:
@@ -378,7 +378,7 @@ def _after_refusal(
 
 
 def _without_delete(
-    item: DeleteContentsItem, found: Standing, wanted: str | None
+    item: DeleteContentsItem, found: PathState, wanted: str | None
 ) -> Generator[Request, Reply, Outcome | None]:
     """Return how the item ends where nothing has to be sent, else None. `wanted`: that blob and no other."""
     if found.is_absent:
@@ -390,7 +390,7 @@ def _without_delete(
     return None
 
 
-def _nothing_to_delete(item: DeleteContentsItem, found: Standing) -> Steps:
+def _nothing_to_delete(item: DeleteContentsItem, found: PathState) -> Steps:
     if found.is_visible_absence or (yield from can_see(item.owner, item.repo, item.branch)):
         return unchanged({"path": item.path}, note="there is no such file")
     return failed(

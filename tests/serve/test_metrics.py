@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from bulk.clock import Clock
 from bulk.model import ErrorCode
-from bulk.report.run_state import stand
+from bulk.report.run_state import run_state_of
 from bulk.serve.audits.histories import Histories
 from bulk.serve.metrics import metrics
 from bulk.serve.metrics.metrics_source import Latencies, audit_figures, figures
@@ -37,8 +37,8 @@ def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
 
 def told(run: Run, *, is_classic: bool = False) -> str:
     """What is told of a run."""
-    standing = stand(run.view, START + 5)
-    return metrics.text([figures("run", standing, run.view, Latencies())], is_classic=is_classic)
+    run_state = run_state_of(run.view, START + 5)
+    return metrics.text([figures("run", run_state, run.view, Latencies())], is_classic=is_classic)
 
 
 def test_the_official_parser_takes_what_the_server_says(tmp_path: Path) -> None:

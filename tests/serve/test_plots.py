@@ -3,7 +3,7 @@
 import dataclasses
 from pathlib import Path
 
-from bulk.report.run_state import stand
+from bulk.report.run_state import run_state_of
 from bulk.report.timeline import Timeline
 from bulk.serve.plots import MOST_KEPT, Plots
 from tests.report.ledgers import START, Run, bucket, finished, job_status, status
@@ -32,9 +32,9 @@ def test_a_long_run_has_as_few_points_as_a_short_one(tmp_path: Path) -> None:
             if second % 60 == 59:
                 ledger.commit([run.record(finished(second))], now, {}, minute)
             if second % 540 == 539:
-                plots.of(run.view, stand(run.view, now.at, now), now.at)
-        standing = stand(run.view, now.at, now)
-        found, fresh = (each.of(run.view, standing, now.at) for each in (plots, Plots()))
+                plots.of(run.view, run_state_of(run.view, now.at, now), now.at)
+        run_state = run_state_of(run.view, now.at, now)
+        found, fresh = (each.of(run.view, run_state, now.at) for each in (plots, Plots()))
     assert sum(counts[0] for counts in found.outcomes) == 7 * (MINUTES * 60 - 1)
     assert sum(counts[2] for counts in found.outcomes) == (MINUTES * 60 - 1) // 2
     assert len(found.points_s) <= 240 >= len(found.outcomes)
@@ -53,7 +53,7 @@ def test_a_run_that_was_killed_and_resumed_has_no_gap(tmp_path: Path) -> None:
             for second in range(20):
                 now = status(began_at + second, jobs=(job_status(outcomes={"succeeded": second}),))
                 ledger.commit([], now, {}, timeline.note(now, [0] * 12))
-    found = Plots().of(run.view, stand(run.view, START + 9_100), START + 9_100)
+    found = Plots().of(run.view, run_state_of(run.view, START + 9_100), START + 9_100)
     assert found.total_s == 38
     assert found.breaks_s == [19]
     assert sum(counts[0] for counts in found.outcomes) == 38
@@ -65,7 +65,7 @@ def test_few_runs_are_kept_in_memory(tmp_path: Path) -> None:
     for number in range(MOST_KEPT + 2):
         run = Run(tmp_path / str(number))
         view = run.epoch([finished()])
-        plots.of(view, stand(view, START + 20), START + 20)
+        plots.of(view, run_state_of(view, START + 20), START + 20)
     assert len(plots._kept) == MOST_KEPT
 
 
@@ -73,5 +73,5 @@ def test_a_run_that_has_not_begun_has_empty_curves(tmp_path: Path) -> None:
     """A page that is opened in the moment before the first process is written down gets an answer."""
     run = Run(tmp_path / "run")
     view = run.epoch([finished()])
-    found = Plots().of(view, dataclasses.replace(stand(view, START + 20), epochs=()), START + 20)
+    found = Plots().of(view, dataclasses.replace(run_state_of(view, START + 20), epochs=()), START + 20)
     assert found.total_s == 0

@@ -65,12 +65,12 @@ def retry(
     from bulk.clock import Clock
     from bulk.engine import commands
     from bulk.ledger.view import LedgerView
-    from bulk.report.run_state import stand
+    from bulk.report.run_state import run_state_of
 
-    standing = stand(LedgerView(run_dir), Clock().now())
-    if standing.state == "complete" and not standing.is_to_retry:
+    run_state = run_state_of(LedgerView(run_dir), Clock().now())
+    if run_state.state == "complete" and not run_state.is_to_retry:
         output.say(f"There is nothing to retry in {run_dir}: every item succeeded or was unchanged.")
-        return standing.exit_code
+        return run_state.exit_code
     showing = foreground.remembered(run_dir, showing)
 
     async def start(display: "Display", cache: Path | None) -> "Report":

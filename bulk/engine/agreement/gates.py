@@ -113,16 +113,16 @@ def cut(
     """Cut the jobs that write into waves of these sizes; return the numbers of those that go in the waves of what they
     need by key, which are not cut. `opened`: the last wave that may begin (number)."""
     inherit = inheriting(jobs) if sizes else frozenset[int]()
-    for job, standing in zip(jobs, progress, strict=True):
+    for job, job_progress in zip(jobs, progress, strict=True):
         if job.number not in inherit:
-            standing.waves = Waves(sizes if not job.operation.is_read else (), opened)
-            standing.cut()
+            job_progress.waves = Waves(sizes if not job.operation.is_read else (), opened)
+            job_progress.cut()
     return inherit
 
 
-def first_wave(numbers: "array[int]", standing: JobProgress) -> int:
+def first_wave(numbers: "array[int]", job_progress: JobProgress) -> int:
     """Return the first wave of which an item has no outcome, of a job whose items are in these waves; 0: all have."""
-    return min((number for index, number in enumerate(numbers) if not standing.is_done(index)), default=0)
+    return min((number for index, number in enumerate(numbers) if not job_progress.is_done(index)), default=0)
 
 
 def hold_back(
@@ -223,19 +223,19 @@ class WaveBudgets:
             # a process that was killed: what stands before a next wave is not in the progress of one job alone
             self.inherited = self._inherited(inherit, progress)
             held = hold_back(self.jobs, progress, self.inherited)
-        for job, standing in zip(self.jobs, progress, strict=True):
-            if not standing.is_known:
+        for job, job_progress in zip(self.jobs, progress, strict=True):
+            if not job_progress.is_known:
                 continue
             # those before too: one that was over its budget is so after a resume
             if job.number in inherit:
-                self._judge(job, self._counted(job, standing, view))
+                self._judge(job, self._counted(job, job_progress, view))
                 continue
-            waves = standing.waves or Waves(())
+            waves = job_progress.waves or Waves(())
             self._judge(
                 job,
                 (
                     (Judged(wave.number, wave.of, wave.end - wave.start), Counter(counts))
-                    for wave in waves.until(standing.items, standing.next_left(0))
+                    for wave in waves.until(job_progress.items, job_progress.next_left(0))
                     if wave.number <= held.get(job.number, wave.number)
                     for counts in (view.error_counts_of(job.number, wave.start, wave.end),)
                 ),
@@ -250,21 +250,21 @@ class WaveBudgets:
     def _inherited(self, inherit: AbstractSet[int], progress: Sequence[JobProgress]) -> "dict[int, array[int]]":
         if not inherit:
             return {}
-        items = {job.number: standing.items for job, standing in zip(self.jobs, progress, strict=True)}
+        items = {job.number: job_progress.items for job, job_progress in zip(self.jobs, progress, strict=True)}
         ends = {
-            job.number: standing.waves.ends(standing.items)
-            for job, standing in zip(self.jobs, progress, strict=True)
-            if standing.waves is not None and standing.is_known
+            job.number: job_progress.waves.ends(job_progress.items)
+            for job, job_progress in zip(self.jobs, progress, strict=True)
+            if job_progress.waves is not None and job_progress.is_known
         }
         return wave_numbers(load_links(self.jobs, self.run_dir), inherit, ends, items)
 
-    def _counted(self, job: Job, standing: JobProgress, view: LedgerView) -> Iterator[tuple[Judged, Counter[str]]]:
+    def _counted(self, job: Job, job_progress: JobProgress, view: LedgerView) -> Iterator[tuple[Judged, Counter[str]]]:
         """Yield the waves that have begun of a job whose items go in those of what they need."""
         numbers = (self.inherited or {}).get(job.number)
         if not numbers:
             return
         sizes = Counter(numbers)
-        now = first_wave(numbers, standing) or max(sizes)
+        now = first_wave(numbers, job_progress) or max(sizes)
         counts = {number: Counter[str]() for number in sizes}
         for index, code in view.errors_of(job.number):
             counts[numbers[index]][code] += 1
@@ -303,9 +303,8 @@ class WaveBudgets:
     def closed(self, progress: Sequence[JobProgress]) -> BulkError | None:
         """Return which gate is closed, where nothing more can be offered; None where a next wave may begin."""
         waiting: list[tuple[Job, Wave]] = []
-        for job, standing in zip(self.jobs, progress, strict=True):
-            waves = standing.waves
-            wave = waves.at(standing.items, standing.next_left(0)) if waves is not None and standing.is_known else None
+        for job, each in zip(self.jobs, progress, strict=True):
+            wave = each.waves.at(each.items, each.next_left(0)) if each.waves is not None and each.is_known else None
             if wave is None:
                 continue
             before = self.waves.get(job.number)

@@ -18,7 +18,7 @@ from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.quantities import Share
 from bulk.report.render.formatting import counted
-from bulk.report.run_state import JobStanding, Standing, stand
+from bulk.report.run_state import RunJob, RunState, run_state_of
 from bulk.schedule.waves import NEVER, Waves
 
 
@@ -32,12 +32,12 @@ def open_waves(run_dir: Path, wave: int, now: float) -> range:
         UsageError: the run has no such wave, it has passed it, or none of its waves waits for anybody.
         BulkError: the run can't be read, or what was decided can't be written.
     """
-    standing = stand(LedgerView(run_dir), now)
+    run_state = run_state_of(LedgerView(run_dir), now)
     origin = Origin.load(run_dir)
     manifest = read_manifest(
         Path(origin.manifest), origin.overrides(Overrides()), os.environ, text_at=run_dir / MANIFEST
     )
-    refusal = _refusal(run_dir, manifest, standing, wave)
+    refusal = _refusal(run_dir, manifest, run_state, wave)
     if refusal:
         raise UsageError(refusal)
     before = gates.read_gates(run_dir).opened
@@ -45,26 +45,26 @@ def open_waves(run_dir: Path, wave: int, now: float) -> range:
     return range(before + 1, wave + 1)
 
 
-def _refusal(run_dir: Path, manifest: Manifest, standing: Standing, wave: int) -> str:
+def _refusal(run_dir: Path, manifest: Manifest, run_state: RunState, wave: int) -> str:
     """Return why there is no such wave to open; empty: there is."""
     limits = manifest.limits
     if not limits.waves:
         return f"{run_dir} has no waves: its manifest has no limits.waves"
     if limits.gate != "manual":
         return f"the waves of {run_dir} begin by themselves: limits.gate in its manifest is not manual"
-    if standing.state == "complete":
+    if run_state.state == "complete":
         return f"{run_dir} is complete: it has no wave left to open"
-    of = _most_waves(limits.waves, _written(manifest, standing.jobs))
+    of = _most_waves(limits.waves, _written(manifest, run_state.jobs))
     if wave > of:
         return f"{run_dir} has {counted(of, 'wave')}; there is no wave {wave}"
-    gate = gates.closed_gate(standing.why)
+    gate = gates.closed_gate(run_state.why)
     if gate is not None and not gate.is_over and wave < gate.wave:
         way_on = shlex.join(["bulk", "approve", str(run_dir), "--wave", str(gate.wave)])
         return f"{run_dir} has passed wave {wave}; it waits at wave {gate.wave} of {gate.of}: {way_on}"
     return ""
 
 
-def _written(manifest: Manifest, jobs: Iterable[JobStanding]) -> list[int | None]:
+def _written(manifest: Manifest, jobs: Iterable[RunJob]) -> list[int | None]:
     """Return how many items each job has that writes; None where that is not known yet."""
     items = {job.name: job.items for job in jobs}
     return [items.get(job.name) for job in manifest.jobs if not job.operation.is_read]

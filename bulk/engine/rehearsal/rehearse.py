@@ -199,11 +199,11 @@ async def _run(checked: Checked, model: Model, workspace: Path, seed: int) -> Co
     credentials = credentials_of(manifest, environ, clock)
     untyped: Any = ledger
     while True:
-        left = [standing.left for standing in progress]
+        left = [job.left for job in progress]
         cut(manifest.jobs, manifest.limits.waves, progress)  # gates that people open are open
         run = Run(checked, untyped, state, credentials, Silence(), around)
         ended = await run.execute()
-        if not limits.waves or not run.has_run_dry or left == [standing.left for standing in progress]:
+        if not limits.waves or not run.has_run_dry or left == [job.left for job in progress]:
             break
         await clock.sleep(limits.gate_after_s)
     ends_s = max(ledger.last.values(), default=clock.monotonic())
@@ -279,14 +279,14 @@ def rehearse_all(
     """
     with tempfile.TemporaryDirectory(prefix="bulk-rehearsal-") as folder:
         place = Path(folder)
-        standing, notes = stand_ins(check(manifest, place, stdin=None, progress=lambda _: None), assumed)
-        checked = check(standing, place, stdin=None, progress=lambda _: None)
+        stood_in, notes = stand_ins(check(manifest, place, stdin=None, progress=lambda _: None), assumed)
+        checked = check(stood_in, place, stdin=None, progress=lambda _: None)
         courses = sorted(
             (rehearse(checked, model, place, seed) for seed in range(1, seeds + 1)), key=lambda each: each.ends_s
         )
         found = {}
-        for what, changed, limits in _changes(model, standing) if asks else ():
-            other = replace(checked, manifest=replace(standing, limits=limits))
+        for what, changed, limits in _changes(model, stood_in) if asks else ():
+            other = replace(checked, manifest=replace(stood_in, limits=limits))
             found[what] = rehearse(other, changed, place).ends_s
     ends = [course.ends_s for course in courses]
     return Rehearsed(

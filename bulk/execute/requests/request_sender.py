@@ -131,6 +131,11 @@ class RequestSender:
             self._transport.distrust()
         return verdict
 
+    async def _waited_for(self, context: RequestContext) -> Permit:
+        if context.pool is not None:
+            return await context.pool.permit_of(context.queue, context.tally.requests)
+        return await self._governor.permit(context.queue, is_settling=context.is_settling)
+
     async def _unanswered(self, request: Request, context: RequestContext, permit: Permit, failure: Failure) -> Tried:
         governor, tally = self._governor, context.tally
         if failure.kind is FailureKind.NOT_SENT and not governor.may_leave(permit):

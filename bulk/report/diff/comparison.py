@@ -26,7 +26,7 @@ from bulk.operation import UnknownOperation, find
 from bulk.report.diff.diff_record import KINDS, Change, Ending, JobDiff, Side, Summary
 from bulk.report.diff.field_changes import FieldDifference, FieldRules, canonical, differences, rules_of, without
 from bulk.report.render.formatting import counted
-from bulk.report.run_state import Standing, stand
+from bulk.report.run_state import RunState, run_state_of
 
 COMPARED = ("id", "item", "outcome", "error", "result")
 """The parts of a line of `results.jsonl` that are compared."""
@@ -123,7 +123,7 @@ def compare(
         part, dot, inner = name.partition(".")
         if part not in COMPARED or bool(dot) != bool(inner) or name == "item":
             raise UsageError(f"--ignore {name}: expected a field such as result.updated_at or error.message")
-    standings = _ended(old, now), _ended(new, now)
+    run_states = _ended(old, now), _ended(new, now)
     with tempfile.TemporaryDirectory(prefix="bulk-diff-", ignore_cleanup_errors=True) as folder:
         try:
             with contextlib.closing(sqlite3.connect(Path(folder) / "diff.db", isolation_level=None)) as connection:
@@ -131,20 +131,20 @@ def compare(
                     "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000; BEGIN;" + _SCHEMA
                 )
                 comparison = _Comparison(connection, (old, new), frozenset(ignored), is_all=is_all)
-                yield Diff(comparison.run(standings), connection)
+                yield Diff(comparison.run(run_states), connection)
         except sqlite3.Error as error:
             raise RunDirectoryError(
                 f"{folder}: {error}; the comparison needs room there: set TMPDIR to another folder"
             ) from error
 
 
-def _ended(view: LedgerView, now: float) -> Standing:
-    standing = stand(view, now)
-    if standing.is_live:
+def _ended(view: LedgerView, now: float) -> RunState:
+    run_state = run_state_of(view, now)
+    if run_state.is_live:
         raise RunDirectoryError(
             f"{view.run_dir} is still running: compare it when it has ended; `bulk status` shows where it stands"
         )
-    return standing
+    return run_state
 
 
 class _Comparison:
@@ -166,7 +166,7 @@ class _Comparison:
         self._rules = [rules_of(name, is_all=is_all) for name in operations.values()]
         self._reads = [_is_read(name) for name in operations.values()]
 
-    def run(self, standings: tuple[Standing, Standing]) -> Summary:
+    def run(self, run_states: tuple[RunState, RunState]) -> Summary:
         """Compare, and sum up."""
         execute = self._connection.execute
         for number, job in enumerate(self._jobs):
@@ -180,24 +180,24 @@ class _Comparison:
             for kind, count in execute("SELECT kind, count(*) FROM changes WHERE job = ? GROUP BY kind", (number,)):
                 setattr(job, KINDS[kind], count)
             job.same = job.old_items - job.removed - job.changed - job.lost_sight
-        sides = self._side(0, standings[0]), self._side(1, standings[1])
+        sides = self._side(0, run_states[0]), self._side(1, run_states[1])
         counts = {name: sum(getattr(job, name) for job in self._jobs) for name in ("same", *KINDS)}
         return Summary(
             old=sides[0],
             new=sides[1],
             jobs=tuple(self._jobs),
             ignored=tuple(sorted(self._ignored)),
-            notes=tuple(_notes(self._identities, standings, sides)),
+            notes=tuple(_notes(self._identities, run_states, sides)),
             **counts,
         )
 
-    def _side(self, run: int, standing: Standing) -> Side:
+    def _side(self, run: int, run_state: RunState) -> Side:
         identity = self._identities[run]
         return Side(
             run_dir=str(self._views[run].run_dir),
             name=identity.name,
             base_url=identity.base_url,
-            state=standing.state,
+            state=run_state.state,
             items=sum(job.new_items if run else job.old_items for job in self._jobs),
         )
 
@@ -322,16 +322,16 @@ def _hash(value: Any) -> bytes:
 
 
 def _notes(
-    identities: tuple[RunIdentity, RunIdentity], standings: tuple[Standing, Standing], sides: tuple[Side, Side]
+    identities: tuple[RunIdentity, RunIdentity], run_states: tuple[RunState, RunState], sides: tuple[Side, Side]
 ) -> Iterator[str]:
     old, new = identities
     if old.name != new.name:
         yield f"These are runs of different manifests: {old.name} and {new.name}."
     if old.base_url != new.base_url:
         yield f"They ran against different platforms: {old.base_url} and {new.base_url}."
-    for standing, side in zip(standings, sides, strict=True):
-        if standing.state != "complete":
-            left = "some items" if standing.left is None else counted(standing.left, "item")
+    for run_state, side in zip(run_states, sides, strict=True):
+        if run_state.state != "complete":
+            left = "some items" if run_state.left is None else counted(run_state.left, "item")
             yield f"{side.run_dir} is not complete: {left} of it without an outcome count as not there."
     jobs, others = ({name: operation for name, operation, _ in each.jobs} for each in identities)
     for name in dict.fromkeys((*jobs, *others)):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from bulk.ledger.view import LedgerView
-from bulk.report.run_state import Standing, next_command, stand
+from bulk.report.run_state import RunState, next_command, run_state_of
 from bulk.status import BucketStatus, RunStatus
 
 STALE_S = 15.0
@@ -104,24 +104,24 @@ def data(view: LedgerView, *, now: float, live: RunStatus | None = None) -> Stat
     Raises:
         RunDirectoryError: the run directory can't be read.
     """
-    standing = stand(view, now, live)
-    return told(standing, view.identity().base_url, str(view.run_dir), next_command(standing, view.run_dir), now)
+    run_state = run_state_of(view, now, live)
+    return told(run_state, view.identity().base_url, str(view.run_dir), next_command(run_state, view.run_dir), now)
 
 
-def told(standing: Standing, base_url: str, place: str, command: str, now: float) -> StatusData:
-    """Return where a run stands whose standing is known. `place`: its directory, or where else it is; `command`: what
+def told(run_state: RunState, base_url: str, place: str, command: str, now: float) -> StatusData:
+    """Return where a run stands whose state is known. `place`: its directory, or where else it is; `command`: what
     goes on with it."""
     return StatusData(
-        name=standing.name,
+        name=run_state.name,
         base_url=base_url,
         run_dir=place,
-        state=standing.state,
-        exit_code=None if standing.is_live else standing.exit_code,
-        why=standing.why,
-        items=standing.items,
-        left=standing.left,
-        outcomes=standing.outcomes,
-        superseded=standing.superseded,
+        state=run_state.state,
+        exit_code=None if run_state.is_live else run_state.exit_code,
+        why=run_state.why,
+        items=run_state.items,
+        left=run_state.left,
+        outcomes=run_state.outcomes,
+        superseded=run_state.superseded,
         jobs=tuple(
             JobCounts(
                 name=job.name,
@@ -131,26 +131,26 @@ def told(standing: Standing, base_url: str, place: str, command: str, now: float
                 outcomes=dict(job.outcomes),
                 superseded=job.superseded,
             )
-            for job in standing.jobs
+            for job in run_state.jobs
         ),
-        epoch=_epoch(standing),
-        is_stale=is_stale(standing, now),
-        status=_status(standing),
+        epoch=_epoch(run_state),
+        is_stale=is_stale(run_state, now),
+        status=_status(run_state),
         next_command=command,
     )
 
 
-def is_stale(standing: Standing, now: float) -> bool:
+def is_stale(run_state: RunState, now: float) -> bool:
     """Return whether what the process last said is old."""
-    if standing.last is None or not (standing.is_live or standing.state == "lost"):
+    if run_state.last is None or not (run_state.is_live or run_state.state == "lost"):
         return False
-    return standing.state == "lost" or now - standing.last.at > STALE_S
+    return run_state.state == "lost" or now - run_state.last.at > STALE_S
 
 
-def _epoch(standing: Standing) -> EpochStatus | None:
-    if not standing.epochs:
+def _epoch(run_state: RunState) -> EpochStatus | None:
+    if not run_state.epochs:
         return None
-    last = standing.epochs[-1]
+    last = run_state.epochs[-1]
     return EpochStatus(
         number=last.number,
         started_at=last.started_at,
@@ -161,8 +161,8 @@ def _epoch(standing: Standing) -> EpochStatus | None:
     )
 
 
-def _status(standing: Standing) -> RunStatus | None:
+def _status(run_state: RunState) -> RunStatus | None:
     """Return the last status; what a process that is gone said of itself is corrected."""
-    if standing.last is None or standing.is_live:
-        return standing.last
-    return msgspec.structs.replace(standing.last, state=standing.state, pid=None)
+    if run_state.last is None or run_state.is_live:
+        return run_state.last
+    return msgspec.structs.replace(run_state.last, state=run_state.state, pid=None)

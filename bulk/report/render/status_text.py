@@ -12,7 +12,7 @@ from bulk.report.render.status_data import is_stale
 from bulk.report.render.status_words import bucket_name, closed, most_first, waited_for
 from bulk.report.render.terminal import Ink, aligned, cut, headed, line_of, paragraphs, safe, width, wrapped
 from bulk.report.render.text import nothing_ended, verdict
-from bulk.report.run_state import Standing, next_command, stand
+from bulk.report.run_state import RunState, next_command, run_state_of
 from bulk.status import BucketStatus, RunStatus
 
 _TONES = {
@@ -41,40 +41,41 @@ def render(
     Raises:
         RunDirectoryError: the run directory can't be read.
     """
-    standing, ink = stand(view, now, live), Ink(is_on=is_coloured)
-    command = next_command(standing, view.run_dir) if not standing.is_live or standing.state == "paused" else ""
+    run_state, ink = run_state_of(view, now, live), Ink(is_on=is_coloured)
+    command = next_command(run_state, view.run_dir) if not run_state.is_live or run_state.state == "paused" else ""
     return paragraphs(
-        _head(standing, view, now, ink, columns),
-        _jobs(standing, ink, columns),
-        _live(standing, now, columns) if standing.is_live else (),
+        _head(run_state, view, now, ink, columns),
+        _jobs(run_state, ink, columns),
+        _live(run_state, now, columns) if run_state.is_live else (),
         [f"Go on:   {ink('strong', safe(command))}"] if command else (),
     )
 
 
-def _head(standing: Standing, view: LedgerView, now: float, ink: Ink, columns: int) -> Iterator[str]:
-    last = standing.epochs[-1] if standing.epochs else None
-    if standing.is_live and last is not None:
-        doing = standing.last.state if standing.last is not None and standing.last.at >= last.started_at else "starting"
+def _head(run_state: RunState, view: LedgerView, now: float, ink: Ink, columns: int) -> Iterator[str]:
+    last = run_state.epochs[-1] if run_state.epochs else None
+    if run_state.is_live and last is not None:
+        told = run_state.last
+        doing = told.state if told is not None and told.at >= last.started_at else "starting"
         said = f"{doing}, process {last.pid} on {safe(last.host, 40)}, for {duration(now - last.started_at)}"
     else:
-        said = f"{verdict(standing)} (exit {standing.exit_code})"
-    yield from headed(standing.name, said, columns, ink, _TONES.get(standing.state, "dim"))
-    if standing.state == "running" and is_stale(standing, now) and standing.last is not None:
-        age = duration(now - standing.last.at)
+        said = f"{verdict(run_state)} (exit {run_state.exit_code})"
+    yield from headed(run_state.name, said, columns, ink, _TONES.get(run_state.state, "dim"))
+    if run_state.state == "running" and is_stale(run_state, now) and run_state.last is not None:
+        age = duration(now - run_state.last.at)
         stale = f"It last reported {age} ago: it may be stuck, or its machine was asleep."
         yield from (ink("doubt", line) for line in wrapped(stale, columns))
     yield from wrapped(f"{view.identity().base_url}, {view.run_dir}", columns)
-    totals = standing.outcomes
+    totals = run_state.outcomes
     done = sum(totals.values())
-    of = f" of {count(standing.items)} ({percent(done, standing.items)})" if standing.items is not None else ""
+    of = f" of {count(run_state.items)} ({percent(done, run_state.items)})" if run_state.items is not None else ""
     yield from wrapped(
-        f"{count(done)}{of} items: {outcomes(totals, OUTCOMES) or nothing_ended(standing.items)}.", columns
+        f"{count(done)}{of} items: {outcomes(totals, OUTCOMES) or nothing_ended(run_state.items)}.", columns
     )
 
 
-def _jobs(standing: Standing, ink: Ink, columns: int) -> Iterator[str]:
-    shown = standing.jobs[:_MOST_JOBS]
-    live = {job.name: job for job in standing.last.jobs} if standing.last is not None else {}
+def _jobs(run_state: RunState, ink: Ink, columns: int) -> Iterator[str]:
+    shown = run_state.jobs[:_MOST_JOBS]
+    live = {job.name: job for job in run_state.last.jobs} if run_state.last is not None else {}
     rows = []
     for job in shown:
         done = count(sum(job.outcomes.values()))
@@ -82,7 +83,7 @@ def _jobs(standing: Standing, ink: Ink, columns: int) -> Iterator[str]:
     for job, cells in zip(shown, aligned(rows, columns, right=(1,)), strict=True):
         said = outcomes(job.outcomes, OUTCOMES)
         status = live.get(job.name)
-        if standing.is_live and status is not None and status.state == "waiting":
+        if run_state.is_live and status is not None and status.state == "waiting":
             said = f"waits for {', '.join(safe(name, 40) for name in status.waits_for)}"
         tone = "bad" if job.outcomes["failed"] else "doubt" if job.outcomes["unknown"] else "dim"
         left = "  ".join(cells)
@@ -92,13 +93,13 @@ def _jobs(standing: Standing, ink: Ink, columns: int) -> Iterator[str]:
             continue
         yield left.rstrip()
         yield from ("    " + ink(tone, line) for line in wrapped(said, columns - 4))
-    if len(standing.jobs) > len(shown):
-        yield f"and {counted(len(standing.jobs) - len(shown), 'more job')}"
+    if len(run_state.jobs) > len(shown):
+        yield f"and {counted(len(run_state.jobs) - len(shown), 'more job')}"
 
 
-def _live(standing: Standing, now: float, columns: int) -> Iterator[str]:
-    status = standing.last
-    if status is None or status.at < standing.epochs[-1].started_at:
+def _live(run_state: RunState, now: float, columns: int) -> Iterator[str]:
+    status = run_state.last
+    if status is None or status.at < run_state.epochs[-1].started_at:
         return
     parts = [
         rate(status.per_second),

@@ -22,7 +22,7 @@ from bulk.report.render.terminal import (
     width,
     wrapped,
 )
-from bulk.report.run_state import Standing
+from bulk.report.run_state import RunState
 from bulk.status import LIVE
 
 COLOURS: Mapping[str, str] = {
@@ -70,7 +70,7 @@ def render(report: Report, *, is_coloured: bool = False, columns: int = 80) -> s
     )
 
 
-def verdict(record: Report | Standing) -> str:
+def verdict(record: Report | RunState) -> str:
     """Return one sentence, safe to print: `complete: every item succeeded or was unchanged`."""
     state = STATES.get(record.state, record.state)
     if record.state in LIVE:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bulk.govern.concurrency.adaptive_limit import LATENCIES_S
-from bulk.report.run_state import Standing
+from bulk.report.run_state import RunState
 from bulk.status import STATES, WaitKind
 
 MOST_JOBS = 50
@@ -28,7 +28,7 @@ class Figures:
     """
 
     run: str
-    standing: Standing
+    run_state: RunState
     errors: Sequence[tuple[str, str, int]] = ()
     latencies: Sequence[int] = ()
 
@@ -67,12 +67,12 @@ class _Family:
             yield f"{self.name}{suffix}{{{inside}}} {_number(value)}\n"
 
 
-def is_told(standing: Standing, now: float) -> bool:
+def is_told(run_state: RunState, now: float) -> bool:
     """Return whether a run is told of: it goes on, or has ended within the last `KEPT_S`."""
-    if standing.is_live:
+    if run_state.is_live:
         return True
-    ends = [epoch.ended_at for epoch in standing.epochs if epoch.ended_at is not None]
-    said = [standing.last.at] if standing.last is not None else []
+    ends = [epoch.ended_at for epoch in run_state.epochs if epoch.ended_at is not None]
+    said = [run_state.last.at] if run_state.last is not None else []
     return now - max([*ends, *said], default=0.0) < KEPT_S
 
 
@@ -123,32 +123,32 @@ def _families() -> dict[str, _Family]:
 
 
 def _add(families: Mapping[str, _Family], each: Figures) -> None:
-    run, standing = each.run, each.standing
+    run, run_state = each.run, each.run_state
     _add_jobs(families, each)
     for state in STATES:
-        families["bulk_run_state"].add(1.0 if state == standing.state else 0.0, run=run, state=state)
-    if not standing.is_live:
-        families["bulk_exit_code"].add(standing.exit_code, run=run)
-    if standing.epochs:
-        families["bulk_start_timestamp_seconds"].add(standing.epochs[0].started_at, run=run)
-    last = standing.last
+        families["bulk_run_state"].add(1.0 if state == run_state.state else 0.0, run=run, state=state)
+    if not run_state.is_live:
+        families["bulk_exit_code"].add(run_state.exit_code, run=run)
+    if run_state.epochs:
+        families["bulk_start_timestamp_seconds"].add(run_state.epochs[0].started_at, run=run)
+    last = run_state.last
     if last is None:
         return
     plain = {
         "bulk_requests": last.requests,
         "bulk_request_retries": last.retries,
         "bulk_settled": last.settled,
-        "bulk_in_flight": last.in_flight if standing.is_live else 0,
-        "bulk_concurrency": last.concurrency if standing.is_live else 0,
+        "bulk_in_flight": last.in_flight if run_state.is_live else 0,
+        "bulk_concurrency": last.concurrency if run_state.is_live else 0,
         "bulk_status_timestamp_seconds": last.at,
     }
     for name, value in plain.items():
         families[name].add(value, run=run)
-    if standing.is_live and last.finish_at is not None:
+    if run_state.is_live and last.finish_at is not None:
         families["bulk_finish_timestamp_seconds"].add(last.finish_at, run=run)
     _add_budgets(families, each)
     waiting = dict.fromkeys(WaitKind, 0)
-    for wait in last.waits if standing.is_live else ():
+    for wait in last.waits if run_state.is_live else ():
         if wait.kind is not None:
             waiting[wait.kind] += wait.count
     for kind, items in waiting.items():
@@ -173,10 +173,10 @@ def _add_audit(families: Mapping[str, _Family], each: AuditFigures) -> None:
 
 
 def _add_jobs(families: Mapping[str, _Family], each: Figures) -> None:
-    names = {job.name: job.name if place < MOST_JOBS else OTHER for place, job in enumerate(each.standing.jobs)}
+    names = {job.name: job.name if place < MOST_JOBS else OTHER for place, job in enumerate(each.run_state.jobs)}
     outcomes: dict[tuple[str, str], int] = {}
     items: dict[str, int | None] = {}
-    for job in each.standing.jobs:
+    for job in each.run_state.jobs:
         name = names[job.name]
         for kind, count in job.outcomes.items():
             outcomes[name, kind] = outcomes.get((name, kind), 0) + count
@@ -196,8 +196,8 @@ def _add_jobs(families: Mapping[str, _Family], each: Figures) -> None:
 
 
 def _add_budgets(families: Mapping[str, _Family], each: Figures) -> None:
-    assert each.standing.last is not None, "the caller has looked"
-    for bucket in each.standing.last.buckets:
+    assert each.run_state.last is not None, "the caller has looked"
+    for bucket in each.run_state.last.buckets:
         labels = {"run": each.run, "credential": bucket.credential, "category": bucket.category}
         values = {
             "bulk_budget_limit": bucket.limit,

@@ -15,7 +15,7 @@ from bulk.control import client
 from bulk.errors import BulkError
 from bulk.ledger.view import LedgerView
 from bulk.redaction import redact
-from bulk.report.run_state import stand
+from bulk.report.run_state import run_state_of
 from bulk.serve.metrics import metrics
 from bulk.serve.metrics.metrics_source import Latencies, figures
 
@@ -58,8 +58,8 @@ class MetricsFile:
         part = self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
         try:
             view = LedgerView(self._run_dir)
-            standing = stand(view, self._clock.now(), client.status(self._run_dir))
-            found = figures(self._run_dir.name, standing, view, self._latencies)
+            run_state = run_state_of(view, self._clock.now(), client.status(self._run_dir))
+            found = figures(self._run_dir.name, run_state, view, self._latencies)
         except BulkError:  # it has no ledger yet
             return False
         try:

@@ -11,7 +11,7 @@ from bulk.errors import BulkError
 from bulk.govern.concurrency.adaptive_limit import LATENCIES_S
 from bulk.ledger.records import Minute
 from bulk.redaction import redact
-from bulk.report.run_state import Standing
+from bulk.report.run_state import RunState
 from bulk.report.timeline import read_minutes
 from bulk.serve.audits.histories import Audit
 from bulk.serve.fleet import Fleet
@@ -61,14 +61,14 @@ def _added(one: Iterable[int], other: Iterable[int]) -> list[int]:
     return [a + b for a, b in zip(one, other, strict=True)]
 
 
-def figures(name: str, standing: Standing, view: RunData, latencies: Latencies) -> Figures:
+def figures(name: str, run_state: RunState, view: RunData, latencies: Latencies) -> Figures:
     """Return the figures of one run.
 
     Raises:
         RunDirectoryError: its ledger can't be read.
     """
     sums = latencies.of(view)
-    return Figures(name, standing, view.error_counts(), sums if any(sums) else ())
+    return Figures(name, run_state, view.error_counts(), sums if any(sums) else ())
 
 
 def fleet_text(fleet: Fleet, audits: Iterable[Audit], now: float, latencies: Latencies) -> str:
@@ -99,8 +99,8 @@ def _seconds(at: str) -> float:
 
 def _told(fleet: Fleet, now: float, latencies: Latencies) -> Iterator[Figures]:
     for run in fleet.runs():
-        if run.look is not None and metrics.is_told(run.look.standing, now):
+        if run.look is not None and metrics.is_told(run.look.run_state, now):
             with contextlib.suppress(BulkError):
                 opened = fleet.opened(run.name)
                 if opened is not None:
-                    yield figures(run.name, run.look.standing, opened.view, latencies)
+                    yield figures(run.name, run.look.run_state, opened.view, latencies)

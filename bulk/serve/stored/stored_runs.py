@@ -21,7 +21,7 @@ from bulk.report.run_list import ListedRun
 from bulk.serve.fleet import STORED, FleetRun, Look, Opened
 from bulk.serve.steer import WHO, Chosen, Done, NotDone, chosen_of, settings_of
 from bulk.serve.stored.cluster_data import Cluster, ClusterData
-from bulk.serve.stored.standing import standing_of
+from bulk.serve.stored.stored_state import state_of
 from bulk.serve.stored.stored_view import StoredView
 from bulk.store import runs
 from bulk.store.address import StoreAddress
@@ -88,12 +88,12 @@ class StoredRuns:
             return None
         view = StoredView(self._store, run)
         parts = runs.participants(self._store, run.id)
-        standing = standing_of(run, parts, view.error_counts(), self._clock.now())
+        run_state = state_of(run, parts, view.error_counts(), self._clock.now())
         return Opened(
             name=name,
             place=f"{run.name} in {self.address}",
             view=view,
-            look=Look(standing, settable(run.limits)),
+            look=Look(run_state, settable(run.limits)),
             next_command=next_command(run, self.address),
             shares=self._cluster().of_run(run.name, parts, run.at),
         )
@@ -168,19 +168,19 @@ class StoredRuns:
     def _listed(self, run: StoredRun) -> FleetRun:
         parts = runs.participants(self._listing, run.id) if run.state not in (runs.COMPLETE, runs.STOPPED) else []
         errors = StoredView(self._listing, run).error_counts()
-        standing = standing_of(run, parts, errors, self._clock.now())
+        run_state = state_of(run, parts, errors, self._clock.now())
         listed = ListedRun(
             run_dir=f"{run.name} in {self.address}",
-            name=standing.name,
-            state=standing.state,
-            items=standing.items,
-            outcomes=standing.outcomes,
+            name=run_state.name,
+            state=run_state.state,
+            items=run_state.items,
+            outcomes=run_state.outcomes,
             started_at=run.began_at,
             ended_at=run.ended_at,
-            exit_code=None if standing.is_live else standing.exit_code,
+            exit_code=None if run_state.is_live else run_state.exit_code,
             why=run.why,
         )
-        return FleetRun(f"{STORED}{run.name}", Path(run.name), listed, Look(standing))
+        return FleetRun(f"{STORED}{run.name}", Path(run.name), listed, Look(run_state))
 
 
 def _who() -> str:

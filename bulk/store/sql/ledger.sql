@@ -45,7 +45,7 @@ SELECT reopen(%s, %s::int[], %s::int[], %s::smallint[], %s::smallint[], %s, %s::
 UPDATE participant SET ended_at = clock_timestamp(), exit_code = %s, why = %s, status = %s
 WHERE run = %s AND worker = %s AND link = %s RETURNING worker
 
--- name: newborn
+-- name: recent_creations
 SELECT name FROM newborn WHERE run = %s AND at > clock_timestamp() - %s::float8 * interval '1 second'
     AND (%s::text[] IS NULL OR name = ANY (%s::text[]))
 

@@ -9,7 +9,7 @@ FROM job j WHERE j.run = %s ORDER BY j.no
 -- name: ended_of_shard
 SELECT job, idx FROM outcome WHERE run = %s AND shard = %s
 
--- name: standing
+-- name: shared_state
 SELECT r.state, r.why, r.limits, extract(epoch FROM clock_timestamp() - r.began_at)::float8,
     (SELECT count(DISTINCT s.owner) FROM shard s WHERE s.run = r.id AND s.lease_until > clock_timestamp()),
     (SELECT count(*) FROM shard s WHERE s.run = r.id AND NOT s.done),

@@ -40,20 +40,20 @@ def test_what_a_killed_worker_leaves_goes_with_the_next(store_text: str, tmp_pat
         assert len(list(first.iterdir())) == 2, "its lock, and the run"
         killed.kill()
         killed.wait(10)
-        standing = made.worker()
+        run_state = made.worker()
         assert comes_true(lambda: len(folders() - {first}) == 1)
         assert first.exists(), "it may be new"
         (second,) = folders() - {first}
         assert comes_true((second / LOCK).exists)
-        standing.send_signal(signal.SIGSTOP)
+        run_state.send_signal(signal.SIGSTOP)
         age()
         third = made.worker()
         assert comes_true(lambda: not first.exists())
         assert second.exists()
-        standing.send_signal(signal.SIGCONT)
+        run_state.send_signal(signal.SIGCONT)
         watched = made.home.run("watch", submitted.out.strip(), "--store", store_text, "--progress", "none")
         assert watched.exit_code in (0, 1), watched.err
-        for worker in (standing, third):
+        for worker in (run_state, third):
             worker.send_signal(signal.SIGTERM)
             assert worker.wait(20) == 0
         assert folders() == set()

@@ -13,7 +13,7 @@ from bulk.engine.migrations.live_plan import Look, look_at
 from bulk.engine.surroundings import Surroundings
 from bulk.execute.preview import RECORD_BYTES, VERDICTS
 from bulk.manifest.reading import Overrides
-from tests.simulation.migrations.standing import SEED_DATA, Key, Platform
+from tests.simulation.migrations.platform_state import SEED_DATA, Key, Platform
 from tests.simulation.migrations.work import RENAMED, Migration
 from tests.simulation.stage import Stage
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.migrations.standing import LABS, Key
+from tests.simulation.migrations.platform_state import LABS, Key
 from tests.simulation.migrations.undoing import Undoing, pass_seed
 from tests.simulation.migrations.work import Migration
 from tests.simulation.schedules import put

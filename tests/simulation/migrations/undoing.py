@@ -20,7 +20,7 @@ from bulk.engine.surroundings import Surroundings
 from bulk.errors import Interrupted, RunStopped
 from bulk.exit_codes import COMPLETE
 from bulk.manifest.reading import Overrides
-from tests.simulation.migrations.standing import SEED_DATA, Key, Platform, Standing, url_of
+from tests.simulation.migrations.platform_state import SEED_DATA, Key, Platform, PlatformState, url_of
 from tests.simulation.migrations.work import NUMBERS, RENAMED, Migration
 from tests.simulation.schedules import SETTLE_S, TIMEOUT_S
 from tests.simulation.stage import Stage
@@ -181,7 +181,14 @@ class Undoing:
 
     # -- the promise
 
-    def _judge(self, before: Standing, left: Standing, changed: Standing, after: Standing, undo: Path | None) -> None:
+    def _judge(
+        self,
+        before: PlatformState,
+        left: PlatformState,
+        changed: PlatformState,
+        after: PlatformState,
+        undo: Path | None,
+    ) -> None:
         lost = set(self._listed(undo)) if undo is not None else set()
         self.passed.listed = len(lost)
         failed = self._failed(undo, lost) if undo is not None else set()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.simulation.migrations.standing import (
+from tests.simulation.migrations.platform_state import (
     CONFIGURATIONS,
     FIRST_HOOK,
     FLAGS,

@@ -9,7 +9,7 @@ from bulk.errors import BulkError, RunDirectoryError
 
 if TYPE_CHECKING:
     from bulk.control.protocol import Answer
-    from bulk.report.run_state import Standing
+    from bulk.report.run_state import RunState
 
 STARTING_S, LOOK_S = 3.0, 0.05
 """So long a process that just begins or ends is waited for, and how often it is looked at (seconds)."""
@@ -59,26 +59,26 @@ def nobody(run_dir: Path, verb: str) -> RunDirectoryError:
     from bulk.ledger.directory import read_holder
     from bulk.report.run_state import next_command, resuming
 
-    standing = standing_of(run_dir)
-    if standing is None:
+    run_state = state_of(run_dir)
+    if run_state is None:
         return RunDirectoryError(
             f"{run_dir} has not begun: it ended while it was checked; to begin it: {resuming(run_dir)}"
         )
     holder = read_holder(run_dir)
-    if standing.is_live and holder is not None:
+    if run_state.is_live and holder is not None:
         return RunDirectoryError(
             f"process {holder.pid} on {holder.host} drives {run_dir}, and no control socket of it is within reach; "
             f"there, kill -INT {holder.pid} stops it"
         )
-    command = next_command(standing, run_dir)
-    if standing.state == "complete":
+    command = next_command(run_state, run_dir)
+    if run_state.state == "complete":
         also = f"; to run again what did not succeed: {command}" if command else ""
         return RunDirectoryError(f"{run_dir} has ended: it is complete, so there is nothing to {verb}{also}")
-    why = "it was killed, or the machine stopped" if standing.state == "lost" else standing.why or "it was stopped"
+    why = "it was killed, or the machine stopped" if run_state.state == "lost" else run_state.why or "it was stopped"
     return RunDirectoryError(f"nobody drives {run_dir}: {why}; to go on with it: {command}")
 
 
-def standing_of(run_dir: Path) -> "Standing | None":
+def state_of(run_dir: Path) -> "RunState | None":
     """Return where the run stands; None where it ended before it had a ledger.
 
     Raises:
@@ -90,12 +90,12 @@ def standing_of(run_dir: Path) -> "Standing | None":
     from bulk.engine.origin import NAME
     from bulk.ledger.database import LEDGER
     from bulk.ledger.view import LedgerView
-    from bulk.report.run_state import stand
+    from bulk.report.run_state import run_state_of
 
     if (run_dir / NAME).is_file() and not (run_dir / LEDGER).exists():
         return None
     with_workers.refuse_under_way(run_dir)
-    return stand(LedgerView(run_dir), Clock().now(), client.status(run_dir))
+    return run_state_of(LedgerView(run_dir), Clock().now(), client.status(run_dir))
 
 
 def pause(seconds: float = LOOK_S) -> None:

@@ -15,7 +15,7 @@ from bulk.errors import RunDirectoryError
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
     from bulk.report.fold import Report
-    from bulk.report.run_state import Standing
+    from bulk.report.run_state import RunState
     from bulk.status import Display
 
 
@@ -39,12 +39,12 @@ def resume(
     from bulk.engine import commands
     from bulk.engine.agreement import gates
 
-    standing = asking.standing_of(run_dir)
-    if standing is not None and standing.state == "complete":
-        return _say_complete(standing, run_dir)
-    if standing is not None and standing.is_live and _went_on(run_dir):
+    run_state = asking.state_of(run_dir)
+    if run_state is not None and run_state.state == "complete":
+        return _say_complete(run_state, run_dir)
+    if run_state is not None and run_state.is_live and _went_on(run_dir):
         return 0
-    if standing is not None and accepted:
+    if run_state is not None and accepted:
         gates.decide(run_dir, accepted=frozenset(accepted))
     showing = foreground.remembered(run_dir, showing)
 
@@ -80,13 +80,13 @@ def _went_on(run_dir: Path) -> bool:
     return True
 
 
-def _say_complete(standing: "Standing", run_dir: Path) -> int:
+def _say_complete(run_state: "RunState", run_dir: Path) -> int:
     from bulk.report.run_state import next_command
 
-    command = next_command(standing, run_dir)
+    command = next_command(run_state, run_dir)
     output.say(
         f"{run_dir} is complete: no item is left." + (" Some did not succeed; run them again:" if command else "")
     )
     if command:
         output.say(command)
-    return standing.exit_code
+    return run_state.exit_code

@@ -42,7 +42,7 @@ def _in_folder(folder: Path | None) -> "list[ListedRun]":
 
     if folder is not None and not folder.is_dir():
         raise UsageError(f"{folder} is not a folder; `bulk runs` lists the runs below {RUNS}")
-    return runs_below(RUNS if folder is None else folder, NAME, asking.standing_of)
+    return runs_below(RUNS if folder is None else folder, NAME, asking.state_of)
 
 
 def _in_store(address: str) -> "list[ListedRun]":

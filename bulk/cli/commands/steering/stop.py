@@ -28,9 +28,9 @@ def stop(run_dir: Path, *, store: str | None, is_now: bool) -> int:
     asking.ask(run_dir, "stop", {"now": True} if is_now else {})
     while is_held(run_dir):
         asking.pause()
-    standing = asking.standing_of(run_dir)
-    command = "" if standing is None else next_command(standing, run_dir)
-    output.say(f"{run_dir} has ended" + (f": {standing.why}" if standing is not None and standing.why else ""))
+    run_state = asking.state_of(run_dir)
+    command = "" if run_state is None else next_command(run_state, run_dir)
+    output.say(f"{run_dir} has ended" + (f": {run_state.why}" if run_state is not None and run_state.why else ""))
     if command:
         output.say(command)
     return 0

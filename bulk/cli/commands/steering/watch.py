@@ -14,7 +14,7 @@ from bulk.cli.options import DISPLAYS, RunDirectory
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
-    from bulk.report.run_state import Standing
+    from bulk.report.run_state import RunState
     from bulk.status import RunStatus
 
 
@@ -46,7 +46,7 @@ def watch(run_dir: Path, *, store: str | None, progress: str, is_events: bool, a
     from bulk.report.render.text import verdict
     from bulk.report.run_state import next_command
 
-    asking.standing_of(run_dir)  # refuses what is no run, before anything is painted
+    asking.state_of(run_dir)  # refuses what is no run, before anything is painted
     try:
         with display(progress, sys.stderr) as shown:
             for status in _statuses(run_dir):
@@ -54,14 +54,14 @@ def watch(run_dir: Path, *, store: str | None, progress: str, is_events: bool, a
     except KeyboardInterrupt:
         output.say(f"detached from {run_dir}, which goes on")
         return 0
-    standing = asking.standing_of(run_dir)
-    if standing is None:
+    run_state = asking.state_of(run_dir)
+    if run_state is None:
         raise asking.nobody(run_dir, "watch")
-    output.say(f"{standing.name} {verdict(standing)} (exit {standing.exit_code})")
-    command = next_command(standing, run_dir)
+    output.say(f"{run_state.name} {verdict(run_state)} (exit {run_state.exit_code})")
+    command = next_command(run_state, run_dir)
     if command:
         output.say(command)
-    return standing.exit_code
+    return run_state.exit_code
 
 
 def _tell_events(run_dir: Path, after: str | None) -> int:
@@ -77,14 +77,14 @@ def _tell_events(run_dir: Path, after: str | None) -> int:
         raise UsageError(f"--after: {after!r} is no position; it stands in each line of --events") from None
     try:
         while True:
-            standing = asking.standing_of(run_dir)  # before the look at what happened, so that nothing is missed
-            if standing is not None:
+            run_state = asking.state_of(run_dir)  # before the look at what happened, so that nothing is missed
+            if run_state is not None:
                 with output.binary_out() as out:
                     for line, told in events.since(LedgerView(run_dir), position):
                         out.write(line)
                         position = told
-                    if not standing.is_live:
-                        state, code = standing.state, standing.exit_code
+                    if not run_state.is_live:
+                        state, code = run_state.state, run_state.exit_code
                         end = events.EndEvent(kind="end", position=str(position), state=state, exit_code=code)
                         out.write(events.encoded(end))
                         return code
@@ -105,15 +105,15 @@ def _statuses(run_dir: Path) -> "Iterator[RunStatus]":
         try:
             yield from client.watch(run_dir)
         except (client.Unreached, client.Silent):
-            standing = asking.standing_of(run_dir)
-            if standing is not None and standing.last is not None:
-                yield _shown(standing, standing.last)
-            if not is_held(run_dir) and (standing is None or not standing.is_live):
+            run_state = asking.state_of(run_dir)
+            if run_state is not None and run_state.last is not None:
+                yield _shown(run_state, run_state.last)
+            if not is_held(run_dir) and (run_state is None or not run_state.is_live):
                 return
         asking.pause()
 
 
-def _shown(standing: "Standing", last: "RunStatus") -> "RunStatus":
+def _shown(run_state: "RunState", last: "RunStatus") -> "RunStatus":
     import msgspec
 
-    return msgspec.structs.replace(last, state=standing.state, why=standing.why)
+    return msgspec.structs.replace(last, state=run_state.state, why=run_state.why)

@@ -44,7 +44,7 @@ async def put_file(call: Call) -> Answer:
         raise invalid(message="The file is larger than 100 MB.")
     async with _alone(call, target):
         git = call.context.get(Repositories).git(target)
-        before = _standing(git, branch, call.params["path"])
+        before = _entry_at(git, branch, call.params["path"])
         if before is not None:
             _compare(before, required_sha(asked))
         commit = await _commit(call, git, branch, asked, Change(data))
@@ -63,7 +63,7 @@ async def delete_file(call: Call) -> Answer:
     sha = required_sha(asked)
     async with _alone(call, target):
         git = call.context.get(Repositories).git(target)
-        before = _standing(git, branch, call.params["path"])
+        before = _entry_at(git, branch, call.params["path"])
         if before is None:
             raise not_found()
         _compare(before, sha)
@@ -103,7 +103,7 @@ def _alone(call: Call, target: Repository) -> AbstractAsyncContextManager[None]:
     return call.writing(("contents", target.id), conflict("Another write to this repository is in progress"))
 
 
-def _standing(git: GitRepository, branch: str, path: str) -> Entry | None:
+def _entry_at(git: GitRepository, branch: str, path: str) -> Entry | None:
     """Return what stands at a path that shall be written.
 
     Raises:

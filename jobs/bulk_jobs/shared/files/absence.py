@@ -15,7 +15,7 @@ from bulk.operation import Steps
 from bulk_jobs.shared import refusals
 from bulk_jobs.shared.files import file_proofs
 from bulk_jobs.shared.files.file_reads import MOST_ENTRIES
-from bulk_jobs.shared.files.standing import contents_url
+from bulk_jobs.shared.files.path_state import contents_url
 
 _SEEN = frozenset((200, 404))
 

@@ -6,7 +6,7 @@ from bulk.model import ErrorCode, Outcome, failed, unchanged
 from bulk.operation import Steps
 from bulk_jobs.shared.files import blobs
 from bulk_jobs.shared.files.file_writes import conflict
-from bulk_jobs.shared.files.standing import can_see, look
+from bulk_jobs.shared.files.path_state import can_see, look
 
 
 def look_first(item: Any, steps: Steps) -> Steps:

@@ -34,9 +34,9 @@ def of_content(identity: Check, *, is_root: bool) -> Proof:
     return Proof(_flaw_of_content if is_root else _flaw_of_content_below, identity)
 
 
-def standing(identity: Check) -> Proof:
+def of_path_state(identity: Check) -> Proof:
     """Return what `of_content` does below the root, where the content itself may be left out: the blob is enough."""
-    return Proof(_flaw_of_standing, identity)
+    return Proof(_flaw_of_path_state, identity)
 
 
 def of_directory(identity: Check) -> Proof:
@@ -107,7 +107,7 @@ def _flaw_of_nothing(body: Any) -> str:
     return _LISTS_NOTHING if isinstance(entries, list) and not entries else ""
 
 
-def _flaw_of_standing(reply: Reply) -> str:
+def _flaw_of_path_state(reply: Reply) -> str:
     body = reply.body
     if flaw := _flaw_of_nothing(body):
         return flaw

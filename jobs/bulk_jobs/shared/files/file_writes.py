@@ -26,7 +26,7 @@ from bulk.operation import ItemFlaw
 from bulk.proof import Proof
 from bulk_jobs.shared import names
 from bulk_jobs.shared.files import blobs
-from bulk_jobs.shared.files.standing import Standing, contents_url, link_sha
+from bulk_jobs.shared.files.path_state import PathState, contents_url, link_sha
 
 LARGEST = "the platform takes at most 100 MB"
 
@@ -86,7 +86,7 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
         return conflict(f"{self.path} is a symlink: name the file that it leads to, or as sha its own blob {own}")
 
     def third_value(
-        self, found: Standing, lost: Lost, wanted: str | None
+        self, found: PathState, lost: Lost, wanted: str | None
     ) -> Generator[Request, Reply, NotApplied | Undecided]:
         """Judge a lost write after which the path holds neither what was there before nor what was asked for.
 
@@ -127,7 +127,7 @@ def deleted(path: str, before: str | None, reply: Reply) -> Outcome:
     return succeeded({"path": path, "sha": before, "commit": _commit(reply)})
 
 
-def file_result(path: str, found: Standing) -> dict[str, Any]:
+def file_result(path: str, found: PathState) -> dict[str, Any]:
     """Return the result where the file was only read."""
     return {"path": path, "sha": found.sha, "size": found.size, "html_url": found.html_url}
 

@@ -17,7 +17,7 @@ from tests.simulation.witness import RIVAL
 from tests.simulation.world import World
 
 Key: TypeAlias = tuple[str, ...]
-Standing: TypeAlias = Mapping[Key, Any]
+PlatformState: TypeAlias = Mapping[Key, Any]
 
 LABS: Final = "acme-labs"
 """The organization that is renamed; it is called so in every key."""
@@ -62,7 +62,7 @@ class Platform:
     def _db(self) -> Any:
         return self.made.sandbox.context.state.db
 
-    def look(self) -> Standing:
+    def look(self) -> PlatformState:
         """Everything that the operations change."""
         found: dict[Key, Any] = {}
         for kind, query in _TABLES.items():

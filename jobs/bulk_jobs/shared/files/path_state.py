@@ -20,7 +20,7 @@ LAG_PAUSE_FIRST_S = 1.0
 """Before the second look at what a copy that lags may not show yet (seconds)."""
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class PathState(msgspec.Struct, frozen=True, kw_only=True):
     """What one read found at a path.
 
     Attributes:
@@ -48,7 +48,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return "is not there" if self.sha is None else f"is the blob {self.sha}"
 
 
-Look = Generator[Request, Reply, Standing]
+Look = Generator[Request, Reply, PathState]
 
 
 def look(
@@ -76,9 +76,9 @@ def look(
             accept=_FOUND_OR_NOT,
             is_fresh=is_fresh or pause_s > 0.0,
             pause_s=pause_s,
-            proof=file_proofs.standing(file_proofs.of_place(owner, repo, path)),
+            proof=file_proofs.of_path_state(file_proofs.of_place(owner, repo, path)),
         )
-        found = standing(reply)
+        found = path_state(reply)
         if not found.obstacle and (found.sha or "") == left:
             break
     return found
@@ -130,22 +130,22 @@ def contents_url(owner: str, repo: str, path: str = "") -> str:
     return f"{root}/{urls.file_path(path)}" if path else root
 
 
-def standing(reply: Reply) -> Standing:
+def path_state(reply: Reply) -> PathState:
     """Return what an answer (200 or 404) to a read in the object form says."""
     if reply.status == 404:
-        return Standing(is_visible_absence=refusals.is_empty_repository(reply))
+        return PathState(is_visible_absence=refusals.is_empty_repository(reply))
     body: Any = reply.body
     if isinstance(body, list):
-        return Standing(obstacle="a directory")
+        return PathState(obstacle="a directory")
     kind = body.get("type")
     if kind == "dir" or isinstance(body.get("entries"), list):
-        return Standing(obstacle="a directory")
+        return PathState(obstacle="a directory")
     if kind == "symlink":
-        return Standing(obstacle=f"a symlink to {body.get('target')!r}")
+        return PathState(obstacle=f"a symlink to {body.get('target')!r}")
     if kind == "submodule" or body.get("submodule_git_url"):
-        return Standing(obstacle="a submodule")
+        return PathState(obstacle="a submodule")
     sha, size, html_url = body.get("sha"), body.get("size"), body.get("html_url")
-    return Standing(
+    return PathState(
         sha=sha.lower(),
         size=size if isinstance(size, int) else None,
         html_url=html_url if isinstance(html_url, str) else None,

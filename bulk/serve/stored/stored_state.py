@@ -8,7 +8,7 @@ from bulk.cluster.submission import waits_for_time
 from bulk.ledger.records import Epoch
 from bulk.model import ErrorCode
 from bulk.report.record import OUTCOMES
-from bulk.report.run_state import JobStanding, Standing
+from bulk.report.run_state import RunJob, RunState
 from bulk.status import BucketStatus, JobStatus, RunStatus, Wait, WaitKind
 from bulk.store.runs import COMPLETE, STOPPED, Participant, StoredRun
 
@@ -18,9 +18,9 @@ _STATES = {"stopping": "draining"}
 """Words of the store -> those of a run."""
 
 
-def standing_of(
+def state_of(
     run: StoredRun, participants: Sequence[Participant], errors: Iterable[tuple[str, str, int]], now: float
-) -> Standing:
+) -> RunState:
     """Return it.
 
     Args:
@@ -30,7 +30,7 @@ def standing_of(
     state = _STATES.get(run.state, run.state)
     superseded = {job: items for job, code, items in errors if code == ErrorCode.SUPERSEDED}
     jobs = tuple(
-        JobStanding(
+        RunJob(
             name=name,
             operation=operation,
             items=items if items >= 0 else None,
@@ -45,11 +45,11 @@ def standing_of(
     epoch = Epoch(
         number=1, started_at=run.began_at, ended_at=ended_at, pid=0, host="", exit_code=None, why=run.why, status=last
     )
-    return Standing(run.identity.name, state, None, run.why, jobs, last, (epoch,))
+    return RunState(run.identity.name, state, None, run.why, jobs, last, (epoch,))
 
 
 def _status(
-    run: StoredRun, state: str, jobs: Sequence[JobStanding], participants: Sequence[Participant], now: float
+    run: StoredRun, state: str, jobs: Sequence[RunJob], participants: Sequence[Participant], now: float
 ) -> RunStatus:
     told = [(each, _said(each)) for each in participants if each.status is not None]
     at_work = [status for each, status in told if status and each.exit_code is None and run.at - each.seen_at < HEARD_S]
@@ -87,7 +87,7 @@ def _said(participant: Participant) -> RunStatus | None:
         return None
 
 
-def _job(job: JobStanding, said: JobStatus | None) -> JobStatus:
+def _job(job: RunJob, said: JobStatus | None) -> JobStatus:
     is_over = job.left == 0
     return JobStatus(
         name=job.name,
