@@ -6,6 +6,7 @@ A traceback is never shown: a bug's goes to a file of its own, and to the log at
 import errno
 import logging
 import os
+import resource
 import tempfile
 import traceback
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from bulk.exit_codes import RESUMABLE, ExitCode
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 _MORE_MEMORY = "give this process more memory (ulimit -v, the limit of its container)"
+_NO_MEMORY = f"there is not enough memory: {_MORE_MEMORY}; nothing that was recorded is lost"
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +30,14 @@ def exit_code_of(error: BaseException, *, is_json: bool = False) -> int:
     Args:
         is_json: print it on standard output too, as an object (`error_data.ErrorsData`), for a program.
     """
+    try:
+        return _exit_code_of(error, is_json=is_json)
+    except MemoryError:  # where it has run out, there may be none to search a message for secrets; this one holds none
+        os.write(2, f"bulk: {_NO_MEMORY}\n".encode())
+        return ExitCode.STOPPED
+
+
+def _exit_code_of(error: BaseException, *, is_json: bool) -> int:
     match error:
         case SystemExit():
             return error.code if isinstance(error.code, int) else 1
@@ -51,8 +61,8 @@ def shortage(error: BaseException) -> BulkError | None:
     """Return what this machine lacks, where that is why `error` came: memory, threads, open files, space. None
     elsewhere."""
     for leaf in _leaves(error):
-        if isinstance(leaf, MemoryError) or (isinstance(leaf, OSError) and leaf.errno == errno.ENOMEM):
-            return RunStopped(f"there is not enough memory: {_MORE_MEMORY}; nothing that was recorded is lost")
+        if _is_out_of_memory(leaf):
+            return RunStopped(_NO_MEMORY)
         if isinstance(leaf, RuntimeError) and str(leaf) == "can't start new thread":
             return RunStopped(f"no thread can be started: raise the limit of processes (ulimit -u), or {_MORE_MEMORY}")
         if isinstance(leaf, OSError) and leaf.errno in (errno.EMFILE, errno.ENFILE):
@@ -62,6 +72,14 @@ def shortage(error: BaseException) -> BulkError | None:
         if isinstance(leaf, FileNotFoundError) and "temporary directory" in str(leaf.strerror):
             return UsageError("no folder for temporary files can be written: set TMPDIR to one that can")
     return None
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Return whether memory has run out: where it may (`ulimit -v`), the interpreter now and then loses its own error
+    and says so with a SystemError."""
+    if isinstance(error, SystemError):
+        return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

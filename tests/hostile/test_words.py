@@ -142,7 +142,10 @@ def _outcomes(lines: list[dict[str, Any]]) -> list[tuple[str, str | None]]:
 
 
 def _requests(cell: Cell) -> list[tuple[str, str]]:
-    return [(ask.method, ask.path) for _, ask in cell.guest.heard if ask.path != "/rate_limit"]
+    """What was asked for, in order; how often it was is another matter: of refusals of one kind, which the whole run
+    counts, the first ones are looked into twice."""
+    asked = [(ask.method, ask.path) for _, ask in cell.guest.heard if ask.path != "/rate_limit"]
+    return [each for each, before in zip(asked, [None, *asked], strict=False) if each[0] != "GET" or each != before]
 
 
 def _lasted(cell: Cell) -> float:

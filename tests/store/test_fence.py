@@ -145,6 +145,6 @@ def test_new_names_are_everybodys(place):
     """What one worker created the others learn by its name, as long as it is new."""
     maker, other = place.opened(0), place.opened(2)
     maker.commit([Record(0, finished(0), new_names=("acme/api", "acme"))])
-    assert other.newborn(60.0) == {"acme/api", "acme"}
-    assert other.newborn(60.0, ["acme", "nobody"]) == {"acme"}
-    assert other.newborn(0.0) == set()
+    assert other.recent_creations(60.0) == {"acme/api", "acme"}
+    assert other.recent_creations(60.0, ["acme", "nobody"]) == {"acme"}
+    assert other.recent_creations(0.0) == set()
