@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
@@ -141,7 +142,13 @@ def test_a_mistake_touches_one_item(store_text: str, tmp_path: Path) -> None:
         tried = {line["path"] for line in made.sandbox.journal() if "/contents/" in line["path"]}
         assert len(tried) <= 11
         ran = made.home.run(*RUN, "run", "--store", store_text, "--accept-wave", "2", "--accept-wave", "3")
-        assert (ran.exit_code, len(made.home.results("run"))) == (1, 100), ran.err
+        assert ran.exit_code in (
+            1,
+            6,
+        )  # of what was about to be sent when the run stopped, nobody knows that it was not
+        ended = Counter(line["outcome"] for line in made.home.results("run"))
+        assert (ended.total(), ended["failed"] + ended["unknown"]) == (100, 100)
+        assert ended["unknown"] <= 16
 
 
 @pytest.mark.timeout(180)

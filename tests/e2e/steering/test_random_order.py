@@ -156,8 +156,8 @@ def told(steered: Steered) -> str:
 
 
 def test_twelve_actions_in_random_order(tmp_path: Path, figure) -> None:
-    """Pause, kill -9, resume, set and stop in random order over 60 writes: every effect once, exit codes right."""
-    steered = steer(tmp_path, SEED, writes=60, actions=12, latency_ms=40)
+    """Pause, kill -9, resume, set and stop in random order over 150 writes: every effect once, exit codes right."""
+    steered = steer(tmp_path, SEED, writes=150, actions=12, latency_ms=40)
     figure(told(steered))
     assert steered.done.total() >= 12
 
