@@ -134,7 +134,8 @@ class RoutedScheduler(Scheduler):
                 feed = Feed(number, routed.stream(account), self.progress[number].next_offered)
                 self._feeds[number, account] = feed
                 queue.tiers[priority].add(feed)
-            queue.wake(routed.left[account])
+            mine = [self.routed[each] for each in part.lanes_of if each in self.routed] or [routed]
+            queue.wake(sum(each.left[account] for each in mine))
 
     def _is_fed(self, number: int, account: int) -> bool:
         """Return whether an account's items of a job are offered already: what has joined comes with them."""

@@ -115,7 +115,8 @@ class Scheduler:
             tier.cursors.extend(Cursor(first, part=part.lanes) for first in part.lanes_of or (number,))
         elif not self.is_skipped[number]:
             tier.add(Feed(number, stream, part.next_wanted(self.progress[number])))
-        self._queue_of[number].wake(self.progress[number].left)
+        # a part of lanes may hold items of other jobs alone
+        self._queue_of[number].wake(sum(self.progress[each].left for each in part.lanes_of or (number,)))
 
     def _advance(self, jobs: Iterable[Job]) -> None:
         """Complete and start `jobs`, of which something has changed, and those that need them."""

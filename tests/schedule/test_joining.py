@@ -2,6 +2,8 @@
 
 from array import array
 
+import anyio
+
 from bulk.manifest.manifest import Job
 from bulk.model import succeeded
 from bulk.schedule.job_progress import JobProgress
@@ -79,6 +81,33 @@ def test_lanes_join_by_their_rank() -> None:
     progress[1].take_on(mine)
     one.join([Part(1, lanes_of=(0, 1), lanes=(3, 1))])
     assert sorted(drained(one)) == [(1, index) for index in mine]
+
+
+async def test_who_waits_is_woken_by_an_item_of_any_job_of_the_lanes() -> None:
+    """Of a part of lanes nothing is left but an item of its second job: a worker that waits gets it."""
+    rows = [(job, lane, lane) for lane in range(6) for job in range(2)]
+    progress = [JobProgress(6, bytearray(1)), JobProgress(6, bytearray(1))]
+    for each in progress:
+        each.leave_all()
+    one = Scheduler(
+        [Job(0, "a", Write()), Job(1, "b", Write())], progress, lambda _: None, ListIndex(rows), 8, SharedBoard()
+    )
+    one.begin()
+    found: list[int] = []
+
+    async def worker() -> None:
+        assert await one.wait_work(one.queues[("default", "core")])
+        work = take(one)
+        assert work is not None
+        found.append(work.entry.job)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(worker)
+            await anyio.wait_all_tasks_blocked()
+            progress[1].take_on([0])
+            one.join([Part(0, lanes_of=(0, 1), lanes=(3, 1))])
+    assert found == [1]
 
 
 def test_a_job_whose_needs_failed_is_skipped_for_what_joined() -> None:
