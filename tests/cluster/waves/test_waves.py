@@ -182,7 +182,7 @@ def test_the_page_opens_and_accepts_waves(store_text: str, tmp_path: Path) -> No
         resumed = asker.post(f"{run}/resume", {})
         assert (resumed.status, "waits to be opened" in str(resumed.data)) == (409, True)
         assert asker.post(f"{run}/gate", {"wave": 2}).data["state"] == "running"
-        assert comes_true(lambda: (asker.get(run).data["gate"] or {}).get("is_over", False))
+        assert comes_true(lambda: (asker.get(run).data["gate"] or {}).get("is_over", False), 60.0)
         assert asker.post(f"{run}/gate", {"wave": 2}).data["state"] == "running"
         assert comes_true(lambda: asker.get(run).data["run"]["state"] == "complete")
         done = [(each["verb"], each["args"]) for each in asker.get(run).data["actions"]]
