@@ -2,9 +2,10 @@
 
 Each shard has items of one wave, and nobody can claim one of a wave that is not open. So it does no harm when whoever
 should open the next one dies: any worker does it a moment later. It is decided while the row of the run is locked, by
-what is written there alone, with the words and budgets of one machine (`engine.migrations.gates`).
+what is written there alone, with the words and budgets of one machine (`engine.agreement.gates`).
 """
 
+import shlex
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ import psycopg
 
 from bulk.bundle.checked import Checked
 from bulk.cluster.assignment import ends_of_waves
-from bulk.engine.agreement.gates import Judged, closed_gate, over_budget, waits_to_be_opened
+from bulk.engine.agreement.gates import Judged, Openable, closed_gate, over_budget, waits_to_be_opened
 from bulk.errors import RunStopped, UsageError
 from bulk.manifest.manifest import Job, Limits
 from bulk.redaction import redact
@@ -198,13 +199,18 @@ def open_waves(
     (numbers). A run that has stopped for one of them goes on. Returns the state that it has now.
 
     Raises:
-        UsageError: the run was forgotten.
+        UsageError: the run was forgotten, it has no such wave or has passed it, or none of its waves waits for anybody.
     """
     with store.transaction() as connection:
         row = connection.execute(_SQL["lock"], (run.id,)).fetchone()
         if row is None:
             raise UsageError(f"the store {store.address} has no run {run.name} any more")
-        state, why = row
+        state, why, is_manual = row
+        if not accepted:
+            of = max((its.of for its in run.waves.values()), default=1)
+            command = f"bulk approve {shlex.quote(run.name)} --store {shlex.quote(str(store.address))} --wave"
+            if refusal := Openable(run.name, of, is_manual, state == COMPLETE, why, command).refusal(opened):
+                raise UsageError(refusal)
         if state == COMPLETE:
             return COMPLETE
         connection.execute(_SQL["decide"], (opened, sorted(accepted), run.id))

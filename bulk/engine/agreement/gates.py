@@ -161,6 +161,38 @@ def closed_gate(why: str) -> ClosedGate | None:
     return ClosedGate(wave=int(wave), of=int(of), job=job, is_over=what == "stopped")
 
 
+@dataclass(frozen=True, slots=True)
+class Openable:
+    """What there is of a run for a person to open.
+
+    Attributes:
+        name: of the run, as the person calls it. of: how many waves it has (count).
+        is_manual: they wait for somebody. is_complete: the run is. why: it has ended.
+        command: which opens waves of it; the number comes behind.
+    """
+
+    name: str
+    of: int
+    is_manual: bool
+    is_complete: bool
+    why: str
+    command: str
+
+    def refusal(self, wave: int) -> str:
+        """Return why there is no such wave to open (number); empty: there is."""
+        if not self.is_manual:
+            return f"the waves of {self.name} begin by themselves: limits.gate in its manifest is not manual"
+        if self.is_complete:
+            return f"{self.name} is complete: it has no wave left to open"
+        if wave > self.of:
+            return f"{self.name} has {self.of:,} wave{'s' if self.of != 1 else ''}; there is no wave {wave}"
+        gate = closed_gate(self.why)
+        if gate is not None and not gate.is_over and wave < gate.wave:
+            place = f"it waits at wave {gate.wave} of {gate.of}"
+            return f"{self.name} has passed wave {wave}; {place}: {self.command} {gate.wave}"
+        return ""
+
+
 class Judged(NamedTuple):
     """The wave of a job that is judged now: which one (number, from 1) of how many, and its items (count)."""
 

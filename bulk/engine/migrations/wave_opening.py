@@ -17,8 +17,7 @@ from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.quantities import Share
-from bulk.report.render.formatting import counted
-from bulk.report.run_state import RunJob, RunState, run_state_of
+from bulk.report.run_state import RunJob, run_state_of
 from bulk.schedule.waves import NEVER, Waves
 
 
@@ -37,31 +36,22 @@ def open_waves(run_dir: Path, wave: int, now: float) -> range:
     manifest = read_manifest(
         Path(origin.manifest), origin.overrides(Overrides()), os.environ, text_at=run_dir / MANIFEST
     )
-    refusal = _refusal(run_dir, manifest, run_state, wave)
-    if refusal:
+    limits = manifest.limits
+    if not limits.waves:
+        raise UsageError(f"{run_dir} has no waves: its manifest has no limits.waves")
+    run = gates.Openable(
+        str(run_dir),
+        _most_waves(limits.waves, _written(manifest, run_state.jobs)),
+        limits.gate == "manual",
+        run_state.state == "complete",
+        run_state.why,
+        f"bulk approve {shlex.quote(str(run_dir))} --wave",
+    )
+    if refusal := run.refusal(wave):
         raise UsageError(refusal)
     before = gates.read_gates(run_dir).opened
     gates.decide(run_dir, opened=wave)
     return range(before + 1, wave + 1)
-
-
-def _refusal(run_dir: Path, manifest: Manifest, run_state: RunState, wave: int) -> str:
-    """Return why there is no such wave to open; empty: there is."""
-    limits = manifest.limits
-    if not limits.waves:
-        return f"{run_dir} has no waves: its manifest has no limits.waves"
-    if limits.gate != "manual":
-        return f"the waves of {run_dir} begin by themselves: limits.gate in its manifest is not manual"
-    if run_state.state == "complete":
-        return f"{run_dir} is complete: it has no wave left to open"
-    of = _most_waves(limits.waves, _written(manifest, run_state.jobs))
-    if wave > of:
-        return f"{run_dir} has {counted(of, 'wave')}; there is no wave {wave}"
-    gate = gates.closed_gate(run_state.why)
-    if gate is not None and not gate.is_over and wave < gate.wave:
-        way_on = shlex.join(["bulk", "approve", str(run_dir), "--wave", str(gate.wave)])
-        return f"{run_dir} has passed wave {wave}; it waits at wave {gate.wave} of {gate.of}: {way_on}"
-    return ""
 
 
 def _written(manifest: Manifest, jobs: Iterable[RunJob]) -> list[int | None]:

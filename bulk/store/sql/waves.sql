@@ -1,5 +1,5 @@
 -- name: lock
-SELECT state, why FROM run WHERE id = %s FOR NO KEY UPDATE
+SELECT state, why, may_open < 2147483647 FROM run WHERE id = %s FOR NO KEY UPDATE
 
 -- name: jobs
 SELECT j.no, j.items, j.waves, j.open_wave, extract(epoch FROM j.opens_at - clock_timestamp())::float8, w.next

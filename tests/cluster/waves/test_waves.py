@@ -95,6 +95,9 @@ def test_a_gate_is_opened_by_hand(store_text: str, tmp_path: Path) -> None:
         assert (resumed.exit_code, told["next_command"] in said(resumed)) == (3, True)
         assert status(made, name)["state"] == "stopped"
         assert sorted(puts(made.sandbox)) == [0, 1]
+        for wave, why in ((9, "there is no wave 9"), (1, "has passed wave 1; it waits at wave 2 of 3: bulk approve ")):
+            refused = made.home.run("approve", name, "--wave", str(wave), "--store", store_text)
+            assert (refused.exit_code, why in refused.err) == (2, True), refused
         assert made.home.run("approve", name, "--wave", "2", "--store", store_text).exit_code == 0
         assert comes_true(lambda: status(made, name)["state"] == "stopped" and len(puts(made.sandbox)) == 12)
         ran = made.home.run("approve", name, "--wave", "3", "--store", store_text)
@@ -171,7 +174,7 @@ def test_the_page_opens_and_accepts_waves(store_text: str, tmp_path: Path) -> No
     """A run in a store has its gate on the page; it goes on with a wave that is opened or accepted there, no other."""
     limits = {"gate": "manual", "waves": [2], "errors": {"not_found": 0}}
     with (
-        in_waves(store_text, tmp_path, 12, {5}, "--rate-limit", "off", **limits) as made,
+        in_waves(store_text, tmp_path, 80, {5}, *SLOW, **limits) as made,  # work is left when the budget is exceeded
         asking(tmp_path, cache=tmp_path / "cache", store=store_text) as asker,
     ):
         made.worker()
@@ -182,7 +185,7 @@ def test_the_page_opens_and_accepts_waves(store_text: str, tmp_path: Path) -> No
         resumed = asker.post(f"{run}/resume", {})
         assert (resumed.status, "waits to be opened" in str(resumed.data)) == (409, True)
         assert asker.post(f"{run}/gate", {"wave": 2}).data["state"] == "running"
-        assert comes_true(lambda: (asker.get(run).data["gate"] or {}).get("is_over", False), 60.0)
+        assert comes_true(lambda: (asker.get(run).data["gate"] or {}).get("is_over", False))
         assert asker.post(f"{run}/gate", {"wave": 2}).data["state"] == "running"
         assert comes_true(lambda: asker.get(run).data["run"]["state"] == "complete")
         done = [(each["verb"], each["args"]) for each in asker.get(run).data["actions"]]

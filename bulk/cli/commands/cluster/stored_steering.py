@@ -28,12 +28,13 @@ def steer(run: str, address: str, verb: str, accepted: AbstractSet[int] = frozen
         from bulk.cluster.submission import next_command
         from bulk.store import runs
 
+        found = runs.find(store, run)
         if accepted:
-            open_waves(store, runs.find(store, run), stored.who(), accepted=accepted)
-        if verb == "resume":
+            open_waves(store, found, stored.who(), accepted=accepted)
             found = runs.find(store, run)
+        if verb == "resume":
             refuse_closed(found, next_command(found, address))
-        state = runs.steer(store, runs.find(store, run), _VERBS[verb], stored.who(), _WHY.get(verb, ""))
+        state = runs.steer(store, found, _VERBS[verb], stored.who(), _WHY.get(verb, ""))
     output.say(f"{run} is {state}{_NEXT[verb].format(run=run, store=address)}")
     return 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bulk.sandbox.git.fleet import Fleet
+from bulk.sandbox.store import rows
 from bulk.sandbox.store.records import Repository
 
 if TYPE_CHECKING:
@@ -55,15 +56,7 @@ def _by_id(state: State, organization_id: int, fleets: list[Fleet], number: int)
         "SELECT * FROM repositories WHERE id = ? AND organization_id = ?", (number, organization_id)
     ).fetchone()
     if row is not None:
-        return Repository(
-            row["id"],
-            row["organization_id"],
-            row["name"],
-            bool(row["private"]),
-            row["description"],
-            row["default_branch"],
-            row["created_at"],
-        )
+        return rows.repository(row)
     for fleet in fleets:
         index = fleet.index_of_id(number)
         if index is not None:
