@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
-import msgspec
 from msgspec import Meta
 
 from bulk import urls
@@ -31,7 +30,7 @@ from bulk.model import (
 from bulk.operation import Item, ItemFlaw, Settling, Steps
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Organization, Renaming
-from bulk_jobs.shared import names, overwrites, proofs, refusals
+from bulk_jobs.shared import creations, names, overwrites, proofs, refusals
 from bulk_jobs.shared.presence import can_see
 
 RENAME_MOST_S = 600.0
@@ -58,7 +57,7 @@ class CreateOrganizationItem(Item, frozen=True, kw_only=True):
 
 
 class CreateOrganization(
-    DecidesState[CreateOrganizationItem], CreatesNames[CreateOrganizationItem], Returns[Organization]
+    DecidesState[CreateOrganizationItem], creations.RefusesItsLike[CreateOrganizationItem], Returns[Organization]
 ):
     """Create an organization. Nothing in the platform's interface deletes one.
 
@@ -101,9 +100,6 @@ class CreateOrganization(
 
     def conflict(self, earlier: object, later: CreateOrganizationItem) -> Conflict | None:
         return overwrites.of_organizations(earlier, later)
-
-    def steps_to_look_back(self, item: CreateOrganizationItem) -> Steps:
-        return self.steps(msgspec.structs.replace(item, if_exists="unchanged"))
 
     def new_names(self, item: CreateOrganizationItem) -> tuple[str, ...]:
         return (item.login,)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from bulk.capabilities import CreatesNames, HoldsSecrets, Irreversible, ProvesAbsence, Returns, Undo, Undoable
+from bulk.capabilities import HoldsSecrets, Irreversible, ProvesAbsence, Returns, Undo, Undoable
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -132,7 +132,7 @@ class CreateWebhookItem(OrganizationItem, frozen=True, kw_only=True):
 
 
 class CreateWebhook(
-    CreatesNames[CreateWebhookItem],
+    creations.RefusesItsLike[CreateWebhookItem],
     HoldsSecrets[CreateWebhookItem],
     Undoable[CreateWebhookItem],
     Returns[Webhook],
@@ -179,9 +179,6 @@ class CreateWebhook(
 
     def lanes(self, item: CreateWebhookItem) -> tuple[str, ...]:
         return (item.org,)
-
-    def steps_to_look_back(self, item: CreateWebhookItem) -> Steps:
-        return self.steps(msgspec.structs.replace(item, if_exists="unchanged"))
 
     def collection(self, item: CreateWebhookItem) -> str:
         return hooks_path(item.org)

@@ -7,10 +7,9 @@ the name is taken: the list tells. Source: specification, Code security configur
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from bulk.capabilities import CreatesNames, Returns
+from bulk.capabilities import Returns
 from bulk.model import Effect, ErrorCode, Lost, Outcome, Reply, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
@@ -164,7 +163,7 @@ class GetEnterpriseConfiguration(Operation[EnterpriseConfigurationItem], Returns
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
-class CreateEnterpriseConfiguration(CreatesNames[CreateConfigurationItem], Returns[Configuration]):
+class CreateEnterpriseConfiguration(creations.RefusesItsLike[CreateConfigurationItem], Returns[Configuration]):
     """Create a code security configuration in an enterprise. The specification has no way to change or delete one.
 
     Requests:  2: the list, of which every 100 configurations are one request, then the creation; 1 where it exists.
@@ -202,9 +201,6 @@ class CreateEnterpriseConfiguration(CreatesNames[CreateConfigurationItem], Retur
 
     def lanes(self, item: CreateConfigurationItem) -> tuple[str, ...]:
         return (item.enterprise,)
-
-    def steps_to_look_back(self, item: CreateConfigurationItem) -> Steps:
-        return self.steps(msgspec.structs.replace(item, if_exists="unchanged"))
 
     def collection(self, item: CreateConfigurationItem) -> str:
         return _path(item)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from bulk.capabilities import CreatesNames, Returns
+from bulk.capabilities import Returns
 from bulk.model import Effect, ErrorCode, Lost, Outcome, Reply, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk_jobs import accesses
@@ -173,7 +173,7 @@ class CreateRulesetItem(Item, frozen=True, kw_only=True):
     ] = "fail"
 
 
-class CreateOrganizationRuleset(CreatesNames[CreateRulesetItem], Returns[Ruleset]):
+class CreateOrganizationRuleset(creations.RefusesItsLike[CreateRulesetItem], Returns[Ruleset]):
     """Create a ruleset in an organization.
 
     Requests:  2: a look at the organization's rulesets, then the creation; 1 to 3 where it exists.
@@ -228,9 +228,6 @@ class CreateOrganizationRuleset(CreatesNames[CreateRulesetItem], Returns[Ruleset
 
     def lanes(self, item: CreateRulesetItem) -> tuple[str, ...]:
         return (item.org,)
-
-    def steps_to_look_back(self, item: CreateRulesetItem) -> Steps:
-        return self.steps(msgspec.structs.replace(item, if_exists="unchanged"))
 
     def collection(self, item: CreateRulesetItem) -> str:
         return rulesets_path(item.org)

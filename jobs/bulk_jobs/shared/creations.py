@@ -9,10 +9,21 @@ ours, shown otherwise in a way that nobody foresaw: then nobody knows, and nothi
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from bulk import urls
+from bulk.capabilities import CreatesNames
 from bulk.model import Lost, NotApplied, Outcome, Undecided, succeeded
+from bulk.operation import ItemT, Steps
 
 Thing = Mapping[str, Any]
+
+
+class RefusesItsLike(CreatesNames[ItemT]):
+    """A creation that fails where its like is there, unless `if_exists` of its item says that this counts as it."""
+
+    def steps_to_look_back(self, item: ItemT) -> Steps:
+        return self.steps(msgspec.structs.replace(item, if_exists="unchanged"))
 
 
 def ids(things: Sequence[Thing]) -> list[Any]:
