@@ -27,7 +27,7 @@ from tests.virtual_time import START, VirtualClock, run_virtual
 HEADERS = (Headers.RIGHT, Headers.ABSENT, Headers.LATE, Headers.WRONG)
 ANSWERS = (
     Answers.RIGHT, Answers.LATE_A_LITTLE, Answers.LATE, Answers.FROZEN, Answers.NOT_FOUND, Answers.BROKEN,
-    Answers.FORBIDDEN, Answers.MISSING, Answers.NONSENSE, Answers.SAME,
+    Answers.FORBIDDEN, Answers.MISSING, Answers.NONSENSE, Answers.SAME, Answers.IDLE, Answers.SPENT, Answers.BUSY,
 )  # fmt: skip
 MORE_HEADERS = (Headers.ZERO, Headers.FAR, Headers.PAST, Headers.SOON)
 

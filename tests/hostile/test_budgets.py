@@ -53,6 +53,26 @@ def test_headers_that_are_nonsense_hold_up_nothing(headers: Headers) -> None:
     assert used.refused == 0, told(used)
 
 
+@pytest.mark.parametrize("is_even", [True, False])
+@pytest.mark.parametrize("answers", [Answers.IDLE, Answers.SPENT, Answers.BUSY])
+def test_the_numbers_of_another_category_hold_up_nothing(answers: Answers, is_even: bool) -> None:
+    """`/rate_limit` exchanges two categories, idle, spent, or with one request left in each window: another limit and
+    another end. What right headers say is used to the last request, at the price of a look or two."""
+    used = use(Cell(Headers.RIGHT, answers, windows=20, is_even=is_even))
+    assert used.share >= USED, told(used)
+    assert not used.is_stalled, told(used)
+    assert used.refused <= 2, told(used)
+
+
+def test_an_empty_window_that_never_begins_is_looked_at() -> None:
+    """`/rate_limit` says that nothing is left until a minute from now, whenever it is asked: one request looks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Limits, "_of_another", lambda _, now: {"limit": 300, "remaining": 0, "reset": int(now) + 60})
+        used = use(Cell(Headers.RIGHT, Answers.SPENT, windows=8))
+    assert used.share >= USED, told(used)
+    assert used.refused == 0, told(used)
+
+
 def test_a_refused_look_does_not_open_a_window_by_its_own_headers() -> None:
     """Headers that always name an end three seconds away cost one vain look, and after that are not believed."""
     used = use(Cell(Headers.SOON, Answers.RIGHT, windows=8, is_even=False))

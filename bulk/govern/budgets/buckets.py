@@ -192,7 +192,7 @@ class Bucket:
         """
         remaining = max(0, min(remaining, limit))
         late = now if late is None else late
-        witness, jitter_s = self.asked if is_asked else self.shown, self.jitter_s
+        witness, jitter_s, emptied_at = self.asked if is_asked else self.shown, self.jitter_s, self.emptied_at
         if reset_at is None:
             reset_at, names_end = self.reset_at, False
         else:
@@ -202,15 +202,17 @@ class Bucket:
         is_new = False
         if reset_at > self.reset_at + jitter_s:
             if self._maybegin(witness, late):
-                self.begin(limit, reset_at, overlap, now, late)
+                self.begin(self._overrules(witness) or limit, reset_at, overlap, now, late)
                 is_new = True
             elif witness.moved < 0 and not witness.is_vague and abs(witness.reset_at - self.reset_at) <= jitter_s:
                 witness.moved = self.paid - overlap
         is_less = remaining < self.free
+        witness.limit = limit
         witness.say(self.paid, remaining, overlap, now)
         # all of it was spent longer ago than it lasts, and still it is said not to have begun: its end is not moved on
         is_spent = 0.0 < self.emptied_at < now - max(0.0, reset_at - now) - LATE_S
         is_held = witness.is_vague and remaining >= limit and self.own > 0 and (is_spent or late >= self.reset_at)
+        is_held = is_held or (is_spent and remaining == 0)
         if names_end and not is_held:  # otherwise it would move the end on for ever: a probe decides
             witness.name_end(reset_at, jitter_s, remaining >= limit)
             self.agree(late)
@@ -221,13 +223,15 @@ class Bucket:
         self.settle()
         if self.has_rival and not witness.too_little:
             self.free = min(self.free, max(0, remaining - overlap))
+        if self.free <= self.reserve and not self.own:
+            self.emptied_at = emptied_at  # a window that begins empty does not begin the wait for a look anew
         return is_new
 
     def _maybegin(self, witness: Witness, late: float) -> bool:
         """Return whether a word of a later window is the first of a new one, or only contradicts the others."""
         if self.own == 0 and not self.is_exhausted:
             return True  # nothing of ours counts yet: the window may begin as late as it likes
-        if late < self.reset_at:
+        if late < self.reset_at or (witness.too_little and self._overrules(witness)):
             return False
         if self.reset_at + self.jitter_s < witness.reset_at > late:
             return False  # it has named that end all along
@@ -239,11 +243,16 @@ class Bucket:
         other = self.shown if witness is self.asked else self.asked
         return not (witness.too_much and not other.too_much and other.heard_at >= self.opened_at)
 
+    def _overrules(self, witness: Witness) -> int:
+        """Return the limit that the other witness names, where that one was never wrong and this one was; else 0."""
+        other = self.shown if witness is self.asked else self.asked
+        return other.limit if witness.is_blamed and not other.is_blamed else 0
+
     def begin(self, limit: int, reset_at: float, overlap: int, now: float, late: float) -> None:
         """Begin a new window; `overlap` requests may be counted in it, or what is known to be more."""
         began = self.paid - max(overlap, self.in_flight) if self.over < 0 else self.over
         for witness in (self.shown, self.asked):
-            if witness.moved >= 0:
+            if witness.moved >= 0 and not (witness.too_little and self._overrules(witness)):
                 began = min(began, witness.moved)
             if witness.reset_at <= max(late, self.reset_at) + self.jitter_s:
                 witness.forget()

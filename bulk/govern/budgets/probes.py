@@ -37,7 +37,7 @@ def is_doubtful(bucket: Bucket) -> bool:
 def _lost_writes(bucket: Bucket, witness: Witness) -> bool:
     if witness.left(bucket.paid) <= bucket.reserve or witness.heard_at < bucket.emptied_at:
         return False
-    return bucket.limit - bucket.own > bucket.reserve or witness.moved >= 0
+    return max(bucket.limit, witness.limit) - bucket.own > bucket.reserve or witness.moved >= 0
 
 
 def _is_hollow(bucket: Bucket) -> bool:
@@ -54,16 +54,20 @@ def probe_at(bucket: Bucket, now: float) -> float:
         return math.inf
     if bucket.emptied_at == 0.0:
         bucket.emptied_at = now
-    at = bucket.reset_at + bucket.lag_s + min(LOOK_MOST_S, max(LOOK_LEAST_S, bucket.window_s * LOOK_SHARE))
+    at = _after_its_end(bucket)
     for witness in (bucket.shown, bucket.asked):
         if _lost_writes(bucket, witness):
-            first_s = DOUBT_S if bucket.limit - bucket.own > bucket.reserve else MOVED_S
-            at = min(at, bucket.emptied_at + first_s * 4.0 ** min(3, witness.too_much))
+            first_s = DOUBT_S if max(bucket.limit, witness.limit) - bucket.own > bucket.reserve else MOVED_S
+            at = min(at, bucket.emptied_at + first_s * 4.0 ** min(3, witness.too_much + witness.too_little))
     if _is_hollow(bucket):
         at = min(at, bucket.emptied_at + bucket.window_s * HOLLOW_SHARE)
     if _is_next_full(bucket, now):
         at = max(at, bucket.reset_at + bucket.window_s)
     return max(at, bucket.pause_until)
+
+
+def _after_its_end(bucket: Bucket) -> float:
+    return bucket.reset_at + bucket.lag_s + min(LOOK_MOST_S, max(LOOK_LEAST_S, bucket.window_s * LOOK_SHARE))
 
 
 def _is_next_full(bucket: Bucket, now: float) -> bool:
@@ -109,6 +113,8 @@ def saw(bucket: Bucket, window: int, was_served: bool | None, now: float, late: 
     bucket.probes += 1
     first_s = DOUBT_S if was_served is False and not was_due else LOOK_AGAIN_S
     bucket.pause_until = now + min(LOOK_AGAIN_MOST_S, first_s * 2.0 ** min(10, bucket.probes - 1))
+    if not was_due:  # what one saw within a window does not put off the look after its end
+        bucket.pause_until = min(bucket.pause_until, max(now + first_s, _after_its_end(bucket)))
     if was_served is False:
         _saw_it_refused(bucket, is_past, late)
 
@@ -122,11 +128,12 @@ def _learn_lag(bucket: Bucket) -> None:
 def _saw_it_served(bucket: Bucket, is_past: bool, now: float, late: float) -> None:
     before = bucket.paid - 1  # they spoke without the probe
     moved = [each for each in (bucket.shown, bucket.asked) if each.moved >= 0]
-    for witness in (bucket.shown, bucket.asked):
+    for witness, other in ((bucket.shown, bucket.asked), (bucket.asked, bucket.shown)):
         if not is_past:
-            witness.was_too_low(before)
+            witness.was_too_low(before, other)
         elif witness.reset_at > late + bucket.jitter_s and witness.ceiling <= before:
             witness.too_little, witness.ceiling = witness.too_little + 1, NEVER  # the end that it named was wrong
+    _learn_limit(bucket)
     is_room = bucket.limit - bucket.own >= 0
     bucket.first, bucket.is_exhausted = NEVER, False
     is_over = not is_room and not bucket.is_early  # otherwise some of what this run has sent never arrived
@@ -146,12 +153,19 @@ def _saw_it_served(bucket: Bucket, is_past: bool, now: float, late: float) -> No
     bucket.settle()
 
 
+def _learn_limit(bucket: Bucket) -> None:
+    """Let the limit be what the one witness names that was never wrong, where the other one was."""
+    good = [each for each in (bucket.shown, bucket.asked) if not each.is_blamed]
+    if len(good) == 1 and good[0].limit >= bucket.own:
+        bucket.limit = good[0].limit
+
+
 def _saw_it_refused(bucket: Bucket, is_past: bool, late: float) -> None:
     bucket.exhaust()
-    for witness in (bucket.shown, bucket.asked):
-        if not is_past and witness.ceiling <= bucket.paid:
-            witness.too_little = 0
-        if not is_past and witness.left(bucket.paid) > bucket.reserve:
+    for witness, other in ((bucket.shown, bucket.asked), (bucket.asked, bucket.shown)):
+        if not is_past and witness.ceiling <= bucket.paid < other.ceiling:
+            witness.too_little = 0  # the other one did not say so
+        if not is_past and witness.left(bucket.paid - 1) > bucket.reserve:  # it spoke without the probe
             witness.too_much += 1
     if not is_past:
         bucket.hollow_from, bucket.hollow_step = bucket.window + bucket.hollow_step, bucket.hollow_step * 2

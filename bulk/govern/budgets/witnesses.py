@@ -16,6 +16,7 @@ class Witness:
 
     Attributes:
         reset_at: end of the window that it named last (UTC epoch seconds, platform time); 0.0: none that still counts.
+        limit: requests in a window, as it named them last (count); 0: it has not.
         ceiling: when this run has paid for that many requests, nothing is left, by its lowest word of this window.
         latest, newest: the same by its newest word, and less what that word may not have counted.
         said: `latest` when the probe that is under way was let out.
@@ -28,6 +29,7 @@ class Witness:
     """
 
     reset_at: float = 0.0
+    limit: int = 0
     ceiling: int = NEVER
     latest: int = NEVER
     said: int = NEVER
@@ -66,13 +68,13 @@ class Witness:
         self.reset_at, self.moved, self.is_vague = 0.0, -1, False
         self.ceiling = self.latest = self.newest = NEVER
 
-    def was_too_low(self, before: int) -> None:
+    def was_too_low(self, before: int, other: "Witness") -> None:
         """Note that a request was served although nothing was left, by its words, when `before` were paid: they don't
-        count.
+        count. `other` may have said so all along.
         """
         if self.ceiling > before:
             return
-        if NEVER > self.said > before:
+        if NEVER > self.said > before and not before < other.ceiling < NEVER:
             self.ceiling = self.newest  # its own newest word says so too: something got lost on the way
         else:
             self.too_little += 1

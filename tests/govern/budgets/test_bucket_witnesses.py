@@ -279,9 +279,9 @@ def test_a_witness_that_contradicts_itself_is_taken_at_its_newest_word() -> None
     witness.say(5, 3, 1, T0)
     assert (witness.ceiling, witness.newest, witness.left(6)) == (5, 7, 1)
     witness.said = witness.latest
-    witness.was_too_low(5)
+    witness.was_too_low(5, Witness())
     assert (witness.ceiling, witness.too_little, witness.is_blamed) == (7, 0, False)
-    witness.was_too_low(8)
+    witness.was_too_low(8, Witness())
     assert (witness.too_little, witness.is_blamed) == (1, True)
 
 
@@ -292,5 +292,5 @@ def test_what_got_lost_on_the_way_blames_no_witness() -> None:
     witness.say(54, 3, 1, T0)
     witness.said = witness.latest
     witness.say(55, 2, 2, T0)
-    witness.was_too_low(54)
+    witness.was_too_low(54, Witness())
     assert (witness.ceiling, witness.left(55), witness.is_blamed) == (55, 0, False)

@@ -37,8 +37,13 @@ class Answers(StrEnum):
     FORBIDDEN = "403"
     MISSING = "category missing"
     NONSENSE = "nonsense"
+    IDLE = "of an idle category"  # the numbers of another category, from which nobody sends
+    SPENT = "of a spent category"  # those of another one, of which nothing is left in any window
+    BUSY = "of a busy category"  # those of another one, of which one is left in any window
 
 
+OF_ANOTHER = {Answers.IDLE: (50, None, 3_600), Answers.SPENT: (3, 0, 20), Answers.BUSY: (3, 1, 25)}
+"""Limit of the other category in those of this one, what is left of it (None: all), and its window (seconds)."""
 LATE_S = {Answers.LATE_A_LITTLE: 0.5, Answers.LATE: 5.0}
 HEADERS_LATE_S = 5.0
 STATUS = {Answers.NOT_FOUND: 404, Answers.BROKEN: 502, Answers.FORBIDDEN: 403}
@@ -165,6 +170,14 @@ class Limits:
         limit, remaining, end = kinds[self._nonsense % len(kinds)]
         return {"limit": limit, "used": 0, "remaining": remaining, "reset": end}
 
+    def _of_another(self, now: float) -> dict[str, int]:
+        times, left, window_s = OF_ANOTHER[self._answers]
+        limit = times * self._limit
+        if left is None:
+            return {"limit": limit, "used": 0, "remaining": limit, "reset": int(now) + window_s}
+        end = int(now // window_s + 1) * window_s
+        return {"limit": limit, "used": limit - left, "remaining": left, "reset": end}
+
     def body(self, now: float, token: str = "") -> dict[str, Any] | int:
         """What `GET /rate_limit` answers now: its body, or the status of a refusal."""
         if self._answers in STATUS:
@@ -174,6 +187,8 @@ class Limits:
             return {"resources": {"search": entry}}
         if self._answers is Answers.NONSENSE:
             entry = self._nonsense_of(entry, now)
+        if self._answers in OF_ANOTHER:
+            entry = self._of_another(now)
         if self._frozen is None:
             self._frozen = dict(entry)
         if self._answers is Answers.FROZEN:
