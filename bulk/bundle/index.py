@@ -5,10 +5,10 @@ bounded: rows are written in batches and sorted on disk. Items with several lane
 Items that a later one supersedes leave their lane.
 """
 
+import contextlib
 import hashlib
 import os
 import sqlite3
-from array import array
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from bulk.bundle.columns import NewColumn
 from bulk.capabilities import Combinable, keeps_only_last
 from bulk.manifest.manifest import Job
 from bulk.operation import AnyOperation, Item
@@ -104,11 +105,11 @@ def opened(path: Path, schema: str) -> sqlite3.Connection:
 
 class IndexBuilder:
     """Takes the items in running order; `finish` gives the file its name. A context manager: an index that is not
-    finished is thrown away.
+    finished is thrown away. `folder`: where it lies.
     """
 
     def __init__(self, workspace: Path, name: str = INDEX) -> None:
-        self._path = workspace / name
+        self.folder, self._path = workspace, workspace / name
         self._part = workspace / (name + ".part")
         self._database = built(self._part, f"PRAGMA cache_size=-{_CACHE_KIB};" + SCHEMA)
         self._database.execute("CREATE TEMP TABLE sizes (sequence INTEGER PRIMARY KEY, size INTEGER NOT NULL)")
@@ -118,12 +119,14 @@ class IndexBuilder:
         self._seen: set[int] = set()
         self._salt = os.urandom(16)
         self._are_lanes_found = False
-        self._places: dict[int, tuple[array[int], array[int]]] = {}
+        self._places: dict[int, tuple[NewColumn, NewColumn]] = {}
+        self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> "IndexBuilder":
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._stack.close()
         self._database.close()
         self._part.unlink(missing_ok=True)
 
@@ -160,7 +163,8 @@ class IndexBuilder:
 
     def _add_place(self, number: int, at: int, size: int) -> None:
         if number not in self._places:
-            self._places[number] = array("Q"), array("I")
+            enter = self._stack.enter_context
+            self._places[number] = enter(NewColumn(self.folder, "Q")), enter(NewColumn(self.folder, "I"))
         offsets, sizes = self._places[number]
         offsets.append(at)
         sizes.append(size)
@@ -183,11 +187,18 @@ class IndexBuilder:
             self._database.execute("DELETE FROM entries WHERE item = ?", (item,))
             self.add_flaw(item, message, given(*place))
 
-    def add_links(self, edge: int, key_of: "array[int]", starts: "array[int] | range", items: "array[int]") -> None:
-        """Add what waits for what, of the need by key with that number; see `links.Links`."""
-        arrays = key_of, b"" if isinstance(starts, range) else starts, items
+    def add_links(self, edge: int, key_of: NewColumn, starts: NewColumn | None, items: NewColumn) -> None:
+        """Add what waits for what, of the need by key with that number; see `links.Links`. `starts`: None where one
+        item waits by each key."""
         self._are_lanes_found = True
-        self._database.execute("INSERT INTO links VALUES (?, ?, ?, ?)", (edge, *arrays))
+        self._add_columns("links", edge, {"key_of": key_of, "starts": starts, "items": items})
+
+    def _add_columns(self, table: str, row: int, columns: Mapping[str, NewColumn | None]) -> None:
+        blobs = ", ".join(f"zeroblob({column.size if column else 0})" for column in columns.values())
+        self._database.execute(f"INSERT INTO {table} VALUES (?, {blobs})", (row,))
+        for name, column in columns.items():
+            if column:
+                column.copy(self._database, table, name, row)
 
     def add_files(self, digests: dict[str, bytes]) -> None:
         """Add the files that items name: SHA-256 by name."""
@@ -219,9 +230,8 @@ class IndexBuilder:
         """
         self._flush()
         database = self._database
-        database.executemany(
-            "INSERT INTO places VALUES (?, ?, ?)", ((number, *found) for number, found in self._places.items())
-        )
+        for number, (offsets, sizes) in self._places.items():
+            self._add_columns("places", number, {"at": offsets, "size": sizes})
         self._flatten()
         database.execute(
             "UPDATE entries SET lane = (SELECT root FROM joined WHERE joined.lane = entries.lane) "

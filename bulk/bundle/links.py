@@ -1,21 +1,19 @@
 """Which items of a job wait for which items of another: needs by key, as they were checked, in `index.db`.
 
-For each need the keys that both sides have are numbered. In memory it is two arrays of 4 bytes for each item, and a
-third where several items wait by one key, however long the keys are; what has ended is not in here, because the ledger
-knows it.
+For each need the keys that both sides have are numbered. That is two columns of 4 bytes for each item, and a third
+where several items wait by one key, however long the keys are; none of them is in memory. What has ended is not in
+here, because the ledger knows it.
 """
 
-import contextlib
 import sqlite3
-from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from operator import attrgetter
-from pathlib import Path
 
 import msgspec
 
-from bulk.bundle.index import INDEX, SCHEMA, opened
+from bulk.bundle.columns import Column, Numbers
 from bulk.errors import RunDirectoryError
 from bulk.manifest.manifest import Job, KeyedNeed
 from bulk.operation import Item
@@ -44,14 +42,25 @@ class Links:
     """
 
     edge: Edge
-    key_of: "array[int]"
-    starts: "array[int] | range"
-    items: "array[int]"
+    key_of: Numbers
+    starts: Numbers
+    items: Numbers
 
     @property
     def keys(self) -> int:
         """How many keys there are (count)."""
         return len(self.starts) - 1
+
+    def waiting(self) -> Iterator[tuple[int, int]]:
+        """Yield each key with each item that waits for it, key after key."""
+        items = iter(self.items)
+        for key, (start, behind) in enumerate(pairwise(self.starts)):
+            for item in islice(items, behind - start):
+                yield key, item
+
+    def behind(self, key: int) -> Sequence[int]:
+        """Return what waits for that key (indexes)."""
+        return self.items[self.starts[key] : self.starts[key + 1]]
 
 
 def edges_of(jobs: Sequence[Job]) -> list[Edge]:
@@ -99,29 +108,23 @@ def _part(field: str, value: object) -> str | None:
     raise ValueError(field)
 
 
-def load_links(jobs: Sequence[Job], workspace: Path) -> list[Links]:
-    """Return what the check has found of each need by key; blocks.
+def load_links(jobs: Sequence[Job], index: sqlite3.Connection) -> list[Links]:
+    """Return what the check has found of each need by key; they are read as long as `index` is open.
+
+    Args:
+        index: of `index.opened`.
 
     Raises:
         RunDirectoryError: the index has not what it should have.
     """
     found: list[Links] = []
-    edges = edges_of(jobs)
-    with contextlib.closing(opened(workspace / INDEX, SCHEMA)) as database:
-        for edge in edges:
-            # one after the other, so that only one of them is there twice
-            key_of, starts, items = (_column(database, workspace, edge, *each) for each in _COLUMNS)
-            found.append(Links(edge, key_of, starts or range(len(items) + 1), items))
+    for edge in edges_of(jobs):
+        try:
+            key_of, starts, items = (Column(index, "links", name, edge.number, code) for name, code in _COLUMNS)
+        except sqlite3.OperationalError as error:
+            raise RunDirectoryError("index.db lacks what items wait for; delete it: it is made again") from error
+        found.append(Links(edge, key_of, starts if len(starts) else range(len(items) + 1), items))
     return found
 
 
 _COLUMNS = (("key_of", "i"), ("starts", "I"), ("items", "I"))
-
-
-def _column(database: sqlite3.Connection, workspace: Path, edge: Edge, name: str, code: str) -> "array[int]":
-    row = database.execute(f"SELECT {name} FROM links WHERE edge = ?", (edge.number,)).fetchone()
-    if row is None:
-        raise RunDirectoryError(f"{workspace / INDEX} lacks what items wait for; delete it: it is made again")
-    found = array(code)
-    found.frombytes(row[0])
-    return found

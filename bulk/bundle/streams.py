@@ -5,7 +5,6 @@ A source that is no longer what was checked stops the run; it is never read as s
 """
 
 import bisect
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
@@ -14,7 +13,9 @@ from pathlib import Path
 from typing import Self, TypeAlias
 
 from bulk.bundle.checked import Checked, changed, is_indexed, refuse_change, source_path
+from bulk.bundle.columns import Column
 from bulk.bundle.index import INDEX, SCHEMA, SUPERSEDED, opened
+from bulk.bundle.links import Links, load_links
 from bulk.bundle.reread import Files, Places
 from bulk.errors import RunDirectoryError
 from bulk.items.decoding import UNREADABLE, ItemReader
@@ -153,7 +154,7 @@ class LaneIndex:
         self._first_ranks = self._ranks()
         self._short: dict[int, list[_Row]] = {}
         self._firsts: dict[int, int] = {}
-        self._known: dict[int, tuple[array[int], array[int]]] = {}
+        self._known: dict[int, tuple[Column, Column]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -258,15 +259,11 @@ class LaneIndex:
         first, execute = self._first_of(job), self._database.execute
         return [place.entry(*execute(query, (first + index,)).fetchone()) for index in sorted(indexes)]
 
-    def _places_in(self, job: int) -> "tuple[array[int], array[int]]":
-        """Return the offset and the length of each item of a job that reads; in memory they are 12 bytes for each."""
+    def _places_in(self, job: int) -> tuple[Column, Column]:
+        """Return the offset and the length of each item of a job that reads."""
         if job not in self._known:
-            row = self._database.execute("SELECT at, size FROM places WHERE job = ?", (job,)).fetchone()
-            at, sizes = array("Q"), array("I")
-            if row is not None:
-                at.frombytes(row[0])
-                sizes.frombytes(row[1])
-            self._known[job] = at, sizes
+            database = self._database
+            self._known[job] = Column(database, "places", "at", job, "Q"), Column(database, "places", "size", job, "I")
         return self._known[job]
 
     def lanes_of(self, job: int, indexes: Sequence[int]) -> list[Lane]:
@@ -284,6 +281,10 @@ class LaneIndex:
             before = [check.items for other, check in pairs if is_indexed(other) and other.derivation is None]
             self._firsts[job] = 1 + sum(before)
         return self._firsts[job]
+
+    def links(self) -> list[Links]:
+        """Return what items wait for by key; they are read as long as this is open."""
+        return load_links(self._checked.manifest.jobs, self._database)
 
     def flaws(self, *, after: int, count: int) -> list[tuple[int, str, str]]:
         """Return (index, what is wrong, what was given as JSON) of items that can't be used, behind index `after`."""

@@ -114,8 +114,7 @@ class _Checking:
         self._progress(self._items)
         self._note_collisions()
         self.flaws.raise_if_any()
-        for links in self.keys.links(found, self._note_unmatched):
-            self.index.add_links(links.edge.number, links.key_of, links.starts, links.items)
+        self.keys.link(found, self._note_unmatched, self.index)
         self.flaws.raise_if_any()
         self._note_conflicts(Checked(self.manifest, found, (), ""))
         self.flaws.raise_if_any()

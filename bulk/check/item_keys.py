@@ -1,17 +1,17 @@
-"""Needs by key, checked: every item that waits must have something to wait for. Makes `links.Links` of all of them.
+"""Needs by key, checked: every item that waits must have something to wait for. All of it goes into `index.db`.
 
-Keys are compared by hashes in a temporary SQLite file, so that memory does not grow with what they are made of.
+Keys are compared by hashes in a temporary SQLite file, so that memory does not grow with them.
 """
 
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
 from bulk.bundle.checked import JobCheck
-from bulk.bundle.index import short_63
-from bulk.bundle.links import BETWEEN, Edge, Links, edges_of, key_reader
+from bulk.bundle.columns import NewColumn
+from bulk.bundle.index import IndexBuilder, short_63
+from bulk.bundle.links import BETWEEN, Edge, edges_of, key_reader
 from bulk.flaws import shown
 from bulk.manifest.manifest import Job
 from bulk.operation import Item
@@ -43,7 +43,7 @@ class _Keys(NamedTuple):
 
 
 class KeyFinder(TemporaryRows):
-    """Takes the keys of all items; `links` tells what waits for what. A context manager."""
+    """Takes the keys of all items; `link` tells what waits for what. A context manager."""
 
     def __init__(self, jobs: Sequence[Job], limit: int | None) -> None:
         """Prepare the search; `limit`: of each job only so many items are read (count), which messages say."""
@@ -87,8 +87,8 @@ class KeyFinder(TemporaryRows):
                     needed = self._jobs[edge.needed].name
                     yield fields[0], f"is missing: the item waits for items of {needed} by {', '.join(fields)}"
 
-    def links(self, checks: Sequence[JobCheck], refuse: Callable[[Unmatched], None]) -> Iterator[Links]:
-        """Yield what was found of each need, after all items.
+    def link(self, checks: Sequence[JobCheck], refuse: Callable[[Unmatched], None], index: IndexBuilder) -> None:
+        """Add to `index` what was found of each need, after all items.
 
         Args:
             refuse: called with each item that waits for something that is not there.
@@ -96,13 +96,23 @@ class KeyFinder(TemporaryRows):
         if self.edges:
             self.select("CREATE INDEX keys_in_order ON keys (number, key, item)")
         for edge in self.edges:
-            yield self._links_of(edge, checks[edge.needed].items, refuse)
+            with (
+                NewColumn(index.folder, "i", checks[edge.needed].items, -1) as key_of,
+                NewColumn(index.folder, "I") as starts,
+                NewColumn(index.folder, "I") as items,
+            ):
+                self._link(edge, refuse, (key_of, starts, items))
+                is_one_each = len(starts) == len(items) + 1
+                index.add_links(edge.number, key_of, None if is_one_each else starts, items)
 
-    def _links_of(self, edge: Edge, items: int, refuse: Callable[[Unmatched], None]) -> Links:
-        key_of, starts, found = array("i", [-1]) * items, array("I", [0]), array("I")
+    def _link(
+        self, edge: Edge, refuse: Callable[[Unmatched], None], columns: tuple[NewColumn, NewColumn, NewColumn]
+    ) -> None:
+        key_of, starts, items = columns
         needed, waiting = map(self._in_order, self._ends[edge.number])
         ahead = next(needed, None)
         is_free = self._jobs[edge.waiting].is_free_unmatched
+        starts.append(0)
         for key, rows in groupby(waiting, key=itemgetter(0)):
             while ahead is not None and ahead[0] < key:
                 ahead = next(needed, None)
@@ -114,10 +124,9 @@ class KeyFinder(TemporaryRows):
             while ahead is not None and ahead[0] == key:
                 key_of[ahead[1]] = len(starts) - 1
                 ahead = next(needed, None)
-            found.extend(row[1] for row in rows)
-            starts.append(len(found))
-        is_one_each = len(starts) == len(found) + 1
-        return Links(edge, key_of, range(len(starts)) if is_one_each else starts, found)
+            for row in rows:
+                items.append(row[1])
+            starts.append(len(items))
 
     def _in_order(self, number: int) -> Iterator[tuple[int, int, int]]:
         """Yield (key, item, place in the table): all that the index has, in its order."""

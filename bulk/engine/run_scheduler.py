@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from bulk.bundle.checked import Checked
-from bulk.bundle.links import load_links
 from bulk.execute.job_streams import JobStreams
 from bulk.execute.resume_state import ResumeState
 from bulk.platform.auth.app_credential import AnyCredential, apps_of
@@ -31,7 +30,7 @@ def scheduler_of(
     manifest, progress = checked.manifest, resume_state.progress
     window = manifest.limits.concurrency
     if any(job.by_key for job in manifest.jobs):
-        links = load_links(manifest.jobs, streams.workspace)
+        links = streams.index.links()
         scheduler: Scheduler = KeyedScheduler(
             manifest.jobs, progress, streams.offered, streams.index, window, links, resume_state.unsuccessful
         )

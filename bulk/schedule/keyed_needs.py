@@ -1,7 +1,7 @@
 """Which items may begin, where they wait for single items of other jobs: a count for each key, and no look at any item.
 
 When an item ends, its key has one less to wait for. A key that has nothing left to wait for opens the items behind it,
-and one of which something has failed dooms them. So an item takes the same time however many there are, and some bytes.
+and one of which something has failed dooms them. So an item takes the same time however many there are, and two bytes.
 Nothing of this is kept: what has ended is in the ledger. Pure.
 """
 
@@ -17,22 +17,22 @@ from bulk.operation import Item
 from bulk.schedule.job_progress import JobProgress
 
 _COMPACT_FROM = 4_096
-_MOST_NARROW = 255
+_FAILED, _FAILED_WIDE = 2**8 - 1, 2**32 - 1
+"""Greater than every count, in a byte and in four."""
 
 
 class Doomed:
-    """Items of a key (`first` to `behind` in the items of the links), of which `culprit`, an item of the job that is
-    needed, did not succeed."""
+    """What waits for a key, of which `culprit`, an item of the job that is needed, did not succeed."""
 
-    __slots__ = ("behind", "culprit", "edge", "first", "links")
+    __slots__ = ("culprit", "edge", "key", "links")
 
-    def __init__(self, links: Links, first: int, behind: int, culprit: int) -> None:
-        self.links, self.edge, self.first, self.behind, self.culprit = links, links.edge, first, behind, culprit
+    def __init__(self, links: Links, key: int, culprit: int) -> None:
+        self.links, self.edge, self.key, self.culprit = links, links.edge, key, culprit
 
     @property
-    def items(self) -> "array[int]":
+    def items(self) -> Sequence[int]:
         """Their indexes."""
-        return self.links.items[self.first : self.behind]
+        return self.links.behind(self.key)
 
 
 class Opened:
@@ -62,7 +62,7 @@ class _Count:
     """What the items behind each key of an edge still wait for.
 
     Attributes:
-        left: items with that key that have not ended (count). failed: whether one of them did not succeed, by key.
+        left: items with that key that have not ended (count), by key; `failed` where one of them did not succeed.
         is_strict: then nothing behind it begins.
     """
 
@@ -70,8 +70,11 @@ class _Count:
 
     def __init__(self, links: Links, *, is_strict: bool) -> None:
         self.links, self.is_strict = links, is_strict
-        self.left = array("B", bytes(links.keys))  # wider where a key is that of more items
-        self.failed = bytearray(links.keys)
+        self.left, self.failed = array("B", bytes(links.keys)), _FAILED
+
+    def widen(self) -> None:
+        """Make room for more: some key is that of too many items."""
+        self.left, self.failed = array("I", self.left), _FAILED_WIDE
 
 
 class KeyedNeeds:
@@ -110,28 +113,28 @@ class KeyedNeeds:
     def _begin(
         self, count: _Count, progress: Sequence[JobProgress], unsuccessful: Mapping[int, Collection[int]]
     ) -> None:
-        links, left = count.links, count.left
+        links = count.links
         needed = progress[links.edge.needed]
         has_ended = any(needed.done)
+        left = count.left
         for index, key in enumerate(links.key_of):
             if key >= 0 and not (has_ended and needed.is_done(index)):
-                if left[key] == _MOST_NARROW and left.typecode == "B":
-                    count.left = left = array("I", left)
                 left[key] += 1
-        bad = unsuccessful.get(links.edge.needed, ()) if count.is_strict else ()
-        for index in bad:
-            if index < len(links.key_of) and (key := links.key_of[index]) >= 0 and not count.failed[key]:
-                count.failed[key] = 1
+                if left[key] == count.failed:
+                    count.widen()
+                    left = count.left
+        for index in unsuccessful.get(links.edge.needed, ()) if count.is_strict else ():
+            if index < len(links.key_of) and (key := links.key_of[index]) >= 0:
                 self._doom(count, key, index)
         waits = self._waits[links.edge.waiting]
-        for key in range(links.keys):
-            if left[key] or count.failed[key]:
-                for place in range(links.starts[key], links.starts[key + 1]):
-                    waits[links.items[place]] += 1
+        for key, index in links.waiting():
+            if left[key]:
+                waits[index] += 1
 
     def _doom(self, count: _Count, key: int, culprit: int) -> None:
-        links = count.links
-        self.doomed.append(Doomed(links, links.starts[key], links.starts[key + 1], culprit))
+        if count.left[key] != count.failed:
+            count.left[key] = count.failed
+            self.doomed.append(Doomed(count.links, key, culprit))
 
     def is_open(self, job: int, index: int) -> bool:
         """Return whether nothing that this item waits for is left, and all of it is as it must be."""
@@ -155,14 +158,14 @@ class KeyedNeeds:
         for count in counts:
             links = count.links
             key = links.key_of[index]
-            if key < 0:
+            if key < 0 or count.left[key] == count.failed:
+                continue
+            if count.is_strict and not _is_good(outcome):
+                self._doom(count, key, index)
                 continue
             left = count.left[key] - 1
             count.left[key] = left
-            if count.is_strict and not count.failed[key] and not _is_good(outcome):
-                count.failed[key] = 1
-                self._doom(count, key, index)
-            if not left and not count.failed[key] and self._open(links, key):
+            if not left and self._open(links, key):
                 found = (*found, links.edge.waiting)
         return found
 
@@ -170,7 +173,7 @@ class KeyedNeeds:
         """Note that one need of the items behind this key is met; return whether any of them may begin now."""
         number = links.edge.waiting
         waits, is_open = self._waits[number], False
-        for index in links.items[links.starts[key] : links.starts[key + 1]]:
+        for index in links.behind(key):
             left = waits[index] - 1
             waits[index] = left
             if not left:

@@ -123,7 +123,6 @@ def wave_numbers(
             if key >= 0:
                 wave = needed[index] if needed is not None else bisect_right(own, index) + 1
                 latest[key] = max(latest[key], wave)
-        for key, wave in enumerate(latest):
-            for index in each.items[each.starts[key] : each.starts[key + 1]]:
-                waiting[index] = max(waiting[index], wave)
+        for key, index in each.waiting():
+            waiting[index] = max(waiting[index], latest[key])
     return found

@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bulk.bundle.checked import load_checked
-from bulk.bundle.links import load_links
 from bulk.bundle.streams import LaneIndex
 from bulk.errors import ManifestError
 from bulk.manifest.manifest import KeyedNeed
@@ -29,13 +28,15 @@ def needs(job="a", **fields):
 
 def waiting(checked, workspace, number=0):
     """For each key of a need: the items that are needed, and those that wait."""
-    links = load_links(checked.manifest.jobs, workspace)[number]
-    found: dict[int, tuple[list[int], list[int]]] = {key: ([], []) for key in range(links.keys)}
-    for index, key in enumerate(links.key_of):
-        if key >= 0:
-            found[key][0].append(index)
-    for key in range(links.keys):
-        found[key][1].extend(links.items[links.starts[key] : links.starts[key + 1]])
+    with LaneIndex(checked, workspace) as index:
+        links = index.links()[number]
+        found: dict[int, tuple[list[int], list[int]]] = {key: ([], []) for key in range(links.keys)}
+        for item, key in enumerate(links.key_of):
+            if key >= 0:
+                found[key][0].append(item)
+        for key, item in links.waiting():
+            found[key][1].append(item)
+        assert [list(links.behind(key)) for key in found] == [mine for _, mine in found.values()]
     return sorted(found.values())
 
 

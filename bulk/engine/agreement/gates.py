@@ -4,6 +4,7 @@ A wave is judged when each of its items has an outcome that is durable. Budgets 
 come, so that a wave that is over one stops at once; what was counted before a kill counts too.
 """
 
+import contextlib
 import re
 from array import array
 from collections import Counter
@@ -16,6 +17,7 @@ from typing import Final, NamedTuple
 import anyio
 import msgspec
 
+from bulk.bundle.index import INDEX, SCHEMA, opened
 from bulk.bundle.links import load_links
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
@@ -288,7 +290,8 @@ class WaveBudgets:
             for job, job_progress in zip(self.jobs, progress, strict=True)
             if job_progress.waves is not None and job_progress.is_known
         }
-        return wave_numbers(load_links(self.jobs, self.run_dir), inherit, ends, items)
+        with contextlib.closing(opened(self.run_dir / INDEX, SCHEMA)) as index:
+            return wave_numbers(load_links(self.jobs, index), inherit, ends, items)
 
     def _counted(self, job: Job, job_progress: JobProgress, view: LedgerView) -> Iterator[tuple[Judged, Counter[str]]]:
         """Yield the waves that have begun of a job whose items go in those of what they need."""
