@@ -279,8 +279,10 @@ def rehearse_all(
     """
     with tempfile.TemporaryDirectory(prefix="bulk-rehearsal-") as folder:
         place = Path(folder)
-        stood_in, notes = stand_ins(check(manifest, place, stdin=None, progress=lambda _: None), assumed)
-        checked = check(stood_in, place, stdin=None, progress=lambda _: None)
+        checked = check(manifest, place)
+        stood_in, notes = stand_ins(checked, assumed)
+        has_stand_ins = any(job.derivation for job in manifest.jobs)
+        checked = check(stood_in, place) if has_stand_ins else replace(checked, manifest=stood_in)
         courses = sorted(
             (rehearse(checked, model, place, seed) for seed in range(1, seeds + 1)), key=lambda each: each.ends_s
         )

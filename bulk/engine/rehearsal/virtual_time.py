@@ -64,14 +64,23 @@ class VirtualClock(Clock):
     """
 
     skew_s = used_s = each_look_s = 0.0
+    _loop: VirtualLoop | None = None
 
     def now(self) -> float:
         """Return the wall time of the loop (UTC epoch seconds)."""
         return START + self.monotonic() + self.skew_s
 
     def monotonic(self) -> float:
-        """Return the time of the loop (seconds)."""
-        return asyncio.get_running_loop().time()
+        """Return the time of the loop in which it was asked first (seconds)."""
+        if self._loop is None:
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, VirtualLoop), "time jumps nowhere else"
+            self._loop = loop
+        return self._loop.now
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for `seconds` of the time of the loop; at least one turn of it."""
+        await asyncio.sleep(max(0.0, seconds))
 
     def elapsed(self) -> float:
         """Return the same."""
