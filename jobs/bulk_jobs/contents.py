@@ -32,7 +32,7 @@ from bulk_jobs.result_types import Contents, ContentsEntry, FileWritten
 from bulk_jobs.shared import names, overwrites, refusals
 from bulk_jobs.shared.files import absence, blobs, file_proofs, file_reads, file_writes
 from bulk_jobs.shared.files.file_writes import LARGEST, FileWrite, conflict, file_result, flaw_of_content, flaws_of_sha
-from bulk_jobs.shared.files.path_state import PathState, can_see, contents_url, look
+from bulk_jobs.shared.files.path_state import PathState, can_see, contents_url, look, unseen
 
 _NOT_ALLOWED = "this credential may not delete it, or no such branch can be written"
 
@@ -393,8 +393,4 @@ def _without_delete(
 def _nothing_to_delete(item: DeleteContentsItem, found: PathState) -> Steps:
     if found.is_visible_absence or (yield from can_see(item.owner, item.repo, item.branch)):
         return unchanged({"path": item.path}, note="there is no such file")
-    return failed(
-        ErrorCode.NOT_FOUND,
-        "neither the file nor the root of its branch can be read: no such repository or branch, or no permission",
-        http_status=404,
-    )
+    return failed(ErrorCode.NOT_FOUND, unseen(item.path), http_status=404)

@@ -39,8 +39,10 @@ class OneFile(ComparesState[ItemT], LooksFirst[ItemT], Undoable[ItemT]):
         return sha.lower() if isinstance(sha, str) else None
 
     def steps_to_look(self, item: Any) -> Steps:
-        is_blind = item.sha is not None or getattr(item, "mode", "ensure") != "ensure"
-        return look_first(item, self.steps(item)) if is_blind else self.steps(item)
+        if getattr(item, "mode", "") == "ensure":
+            return look_first(item, lambda sha: self.steps_after(item, sha or "", 0.0))
+        is_blind = item.sha is not None or hasattr(item, "content")
+        return look_first(item, lambda _: self.steps(item)) if is_blind else self.steps(item)
 
     def undo(self, item: Any, before: Any, result: Any) -> Undo | Irreversible:
         is_write = hasattr(item, "content")

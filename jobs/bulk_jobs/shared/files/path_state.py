@@ -100,6 +100,11 @@ def can_see(owner: str, repo: str, branch: str | None) -> Generator[Request, Rep
     return reply.status == 200 or refusals.is_empty_repository(reply)
 
 
+def unseen(path: str) -> str:
+    """Return what a file that is not there means where the canary fails too."""
+    return f"neither {path} nor the root of its branch can be read: no such repository or branch, or no permission"
+
+
 def link_sha(owner: str, repo: str, path: str, branch: str | None) -> Generator[Request, Reply, str | None]:
     """Return the blob of the symlink at `path`, None where none is. A read of `path` shows the file that it leads
     to."""
