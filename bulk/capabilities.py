@@ -5,6 +5,7 @@ asks with `isinstance`.
 """
 
 import functools
+import hashlib
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, get_args, get_origin
 
@@ -187,6 +188,13 @@ class ConvertsFiles(TakesFiles[ItemT]):
         """
         raise FileError(f"{cls.name} takes no file of {len(data):,} bytes in {field}")
 
+    @classmethod
+    def counted(cls, field: str, data: bytes) -> bytes:
+        """Return a digest of what counts of what was made of the file that `field` names (`SkipsUnchanged`)."""
+        digest = hashlib.sha256(f"{field}\n".encode())
+        digest.update(data)
+        return digest.digest()
+
     def with_converted(self, item: ItemT, field: str, data: bytes) -> ItemT:
         """Return `item` with what was made of the file that `field` names put in its inline field.
 
@@ -301,8 +309,12 @@ class SkipsUnchanged(Operation[ItemT]):
     skip_unchanged: ClassVar[str] = ""
     resend_after_s: ClassVar[float] = 30 * 86_400.0
 
-    def sent_digest(self, item: ItemT) -> bytes:
-        """Return a digest of what counts of `item`, whose files are inline; empty: it is always sent."""
+    def sent_digest(self, item: ItemT, counted: bytes = b"") -> bytes:
+        """Return a digest of what counts of `item`; empty: it is always sent.
+
+        Args:
+            counted: what `ConvertsFiles.counted` says of the file that it names; empty: its files are inline.
+        """
         raise TypeError(f"{type(self).__name__} skips what is unchanged and lacks sent_digest()")
 
 

@@ -42,7 +42,9 @@ opened is time beyond the ideal one.
 REPOSITORIES = 1_000
 SMALLEST, LARGEST = 28, 27_000
 """Packages of a bill of 5 kB and of one of 5 MB (count)."""
-MOST_OF_IDEAL, MOST_MB, MOST_LATE_MS, LEAST_USED, MOST_S = 1.03, 200, 4.0, 0.99, 900.0
+MOST_OF_IDEAL, MOST_MB, MOST_LATE_MS, LEAST_USED = 1.03, 200, 4.0, 0.99
+MOST_S, MOST_S_EACH = 900.0, 0.05
+"""So long it may take in all, or for each bill where there are many (seconds); an upload that takes longer is ended."""
 
 
 def texts() -> Iterator[bytes]:
@@ -103,8 +105,8 @@ class Upload:
     late: dict[str, float]
 
 
-def upload(home: Home, run: str) -> Upload:
-    """Run it once."""
+def upload(home: Home, run: str, most_s: float = MOST_S) -> Upload:
+    """Run it once; it is ended when it has taken `most_s`."""
     probe, out = ROOT / "benchmarks/harness/probe.py", home.folder / f"{run}.json"
     command = [sys.executable, str(probe), str(out), "run", "sboms.yaml", "--run-dir", run, "--progress", "none"]
     began = time.perf_counter()
@@ -113,7 +115,7 @@ def upload(home: Home, run: str) -> Upload:
 
         def look() -> None:
             while not ended.wait(0.02):
-                if time.perf_counter() - began > MOST_S:
+                if time.perf_counter() - began > most_s:
                     process.kill()
                 most.append(sum(_resident_kb(pid) for pid in (process.pid, *_children(process.pid))))
 
@@ -158,7 +160,7 @@ def main() -> int:
     count = int(given[0]) if given else 10_000
     a_window, window_s = math.ceil(count / WINDOWS), math.ceil(max(LEAST_WINDOW_S, WINDOW_S_EACH * count))
     budget = f"{10 * count}/3600" if is_free else f"{a_window}/{window_s}"
-    limit = f"dependency_snapshots={budget}"
+    limit, most_s = f"dependency_snapshots={budget}", max(MOST_S, MOST_S_EACH * count)
     seed = {"repositories": [{"organization": "acme-fleet", "count": REPOSITORIES}]}
     made, short = list(texts()), list[str]()
     if subprocess.run([sys.executable, "-m", "benchmarks.audits.bills", "--compare"], check=False).returncode:
@@ -169,7 +171,7 @@ def main() -> int:
             write(home, sandbox, count, made)
             before = 0
             for run, wanted in (("first run", count), ("the same again", 0)):
-                ran = upload(home, run.replace(" ", "-"))
+                ran = upload(home, run.replace(" ", "-"), most_s)
                 lines = sandbox.requests(path="snapshots")[before:]
                 before += len(lines)
                 is_right = (ran.code, len(lines)) == (0, wanted)
@@ -180,8 +182,8 @@ def main() -> int:
                     bars |= _under_a_budget(lines, a_window, window_s)
                 short += [f"{run}: {bar}" for bar, holds in bars.items() if not holds]
     print(f"{(time.perf_counter() - started) / 60:.1f} minutes in all")
-    if time.perf_counter() - started > MOST_S:
-        short.append(f"at most {MOST_S / 60:.0f} minutes in all")
+    if time.perf_counter() - started > most_s:
+        short.append(f"at most {most_s / 60:.0f} minutes in all")
     print("\n".join(f"FALLS SHORT: {bar}" for bar in short) or "all bars hold")
     return 1 if short else 0
 

@@ -23,7 +23,7 @@ from bulk.redaction import redact_json
 from bulk.storage.private_files import replacing
 
 SUMMARY = "check.json"
-_FORM = 4
+_FORM = 5
 
 MOST_MARKS = 2_048
 """Marks kept of one items file: a resume reads at most the 2,048th part of it, or 256 KiB, to find an item."""

@@ -6,6 +6,7 @@ Conversion has no effects: where that process ends, another one begins the same 
 """
 
 import atexit
+import hashlib
 import sys
 import threading
 from pathlib import Path
@@ -34,14 +35,25 @@ class Content(NamedTuple):
 
     Attributes:
         digest: SHA-256 of the file as it is.
-        data: the file, or what is sent of it where `is_converted`.
+        data: the file, or what is made of it where the operation converts it.
+        counted: of the latter (`ConvertsFiles.counted`).
         flaw: why it can't be converted.
     """
 
     digest: bytes
     data: bytes
-    is_converted: bool = False
+    counted: bytes = b""
     flaw: str = ""
+
+
+def converted(operation: type[ConvertsFiles[Any]], field: str, data: bytes) -> Content:
+    """Return what is made of a file, in this process."""
+    digest = hashlib.sha256(data).digest()
+    try:
+        made = operation.converted(field, data)
+    except FileError as error:
+        return Content(digest, b"", flaw=str(error))
+    return Content(digest, made, operation.counted(field, made))
 
 
 class Converter:
@@ -118,7 +130,7 @@ def _answer(said: BinaryIO) -> Content:
     data = said.read(found["size"])
     if len(data) != found["size"]:
         raise EOFError
-    return Content(bytes.fromhex(found["digest"]), data, is_converted=True, flaw=found["flaw"])
+    return Content(bytes.fromhex(found["digest"]), data, bytes.fromhex(found["counted"]), found["flaw"])
 
 
 CONVERTER = Converter()

@@ -5,7 +5,6 @@ It ends with whoever started it, and where nobody has asked for long: it begins 
 """
 
 import gc
-import hashlib
 import importlib
 import os
 from contextlib import suppress
@@ -14,6 +13,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from bulk.bundle.conversion import converted
 from bulk.bundle.item_files import read_inside
 from bulk.capabilities import FileError
 from bulk.storage.child_process import Lines, work
@@ -47,15 +47,12 @@ def _answer(folder: str, name: str, field: str, module: str, kind: str) -> tuple
         data = read_inside(Path(folder), name)
     except FileError as error:
         return _head(unread=str(error)), b""
-    digest, flaw, made = hashlib.sha256(data).hexdigest(), "", b""
     operation: Any = importlib.import_module(module)
     for part in kind.split("."):
         operation = getattr(operation, part)
-    try:
-        made = operation.converted(field, data)
-    except FileError as error:
-        flaw = str(error)
-    return _head(digest=digest, size=len(made), flaw=flaw), made
+    made = converted(operation, field, data)
+    digests = {"digest": made.digest.hex(), "counted": made.counted.hex()}
+    return _head(**digests, size=len(made.data), flaw=made.flaw), made.data
 
 
 def _head(**fields: str | int) -> bytes:

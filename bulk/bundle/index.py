@@ -18,7 +18,7 @@ import msgspec
 
 from bulk.bundle.columns import NewColumn
 from bulk.capabilities import Combinable, keeps_only_last
-from bulk.manifest.manifest import Job
+from bulk.manifest.manifest import CheckedFile, Job
 from bulk.operation import AnyOperation, Item
 from bulk.storage.private_files import open_private
 
@@ -200,9 +200,10 @@ class IndexBuilder:
             if column:
                 column.copy(self._database, table, name, row)
 
-    def add_files(self, digests: dict[str, bytes]) -> None:
-        """Add the files that items name: SHA-256 by name."""
-        self._database.executemany("INSERT OR REPLACE INTO files VALUES (?, ?)", digests.items())
+    def add_files(self, files: Mapping[str, CheckedFile]) -> None:
+        """Add the files that items name, by their name."""
+        rows = ((name, *file) for name, file in files.items())
+        self._database.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)
 
     def repeats(self) -> dict[int, Repeats]:
         """Return writes that were asked for before in the same words, by the number of their job."""

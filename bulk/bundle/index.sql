@@ -25,7 +25,8 @@ CREATE TABLE lanes (
 );
 
 -- Files that items name, as they were when they were checked.
-CREATE TABLE files (name TEXT PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID;
+-- `counted`: digest of what counts of what is sent of one; empty where nobody knows.
+CREATE TABLE files (name TEXT PRIMARY KEY, digest BLOB NOT NULL, counted BLOB NOT NULL) WITHOUT ROWID;
 
 -- Items of a job whose items are made while the run goes on, that can't be used, why, and what was made (JSON).
 CREATE TABLE flaws (item INTEGER PRIMARY KEY, message TEXT NOT NULL, given TEXT NOT NULL);

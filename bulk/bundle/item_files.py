@@ -13,11 +13,11 @@ from array import array
 from pathlib import Path
 from typing import Any
 
-from bulk.bundle.conversion import CONVERTER, Content
+from bulk.bundle.conversion import CONVERTER, Content, converted
 from bulk.capabilities import ConvertsFiles, FileError, TakesFiles
 from bulk.flaws import shown
 from bulk.items.sources import near_names
-from bulk.manifest.manifest import Entry
+from bulk.manifest.manifest import CheckedFile, Entry
 from bulk.operation import AnyOperation, Item, ItemFlaw
 
 MOST_FILE_BYTES = 100 * 1024 * 1024
@@ -46,19 +46,35 @@ def load_files(manifest_dir: Path, operation: AnyOperation, entry: Entry) -> Ite
         if name is None:
             continue
         content = _content(manifest_dir, operation, field, name)
-        digest = entry.file_digests.get(field)
-        if digest is not None and content.digest.hex() != digest:
-            raise FileError(f"{field}: {shown(name)} has changed since it was checked")
+        _refuse_change(entry, field, name, content.digest)
         item = _filled(operation, item, field, name, content)
     return item
 
 
+def refuse_changes(manifest_dir: Path, operation: TakesFiles[Any], entry: Entry) -> None:
+    """Read the files of an item that need not be sent, and convert none.
+
+    Raises:
+        FileError: as `load_files`.
+    """
+    for field in operation.file_fields:
+        name = getattr(entry.item, field)
+        if name is not None:
+            _refuse_change(entry, field, name, hashlib.sha256(read_inside(manifest_dir, name)).digest())
+
+
+def _refuse_change(entry: Entry, field: str, name: str, digest: bytes) -> None:
+    checked = entry.files.get(field)
+    if checked is not None and checked.digest != digest:
+        raise FileError(f"{field}: {shown(name)} has changed since it was checked")
+
+
 def _content(folder: Path, operation: TakesFiles[Any], field: str, name: str) -> Content:
-    found = CONVERTER.content(folder, operation, field, name) if isinstance(operation, ConvertsFiles) else None
-    if found is None:
-        data = read_inside(folder, name)
-        found = Content(hashlib.sha256(data).digest(), data)
-    return found
+    if isinstance(operation, ConvertsFiles):
+        elsewhere = CONVERTER.content(folder, operation, field, name)
+        return elsewhere or converted(type(operation), field, read_inside(folder, name))
+    data = read_inside(folder, name)
+    return Content(hashlib.sha256(data).digest(), data)
 
 
 def _filled(operation: TakesFiles[Any], item: Item, field: str, name: str, content: Content) -> Item:
@@ -66,7 +82,7 @@ def _filled(operation: TakesFiles[Any], item: Item, field: str, name: str, conte
     try:
         if content.flaw:
             raise FileError(content.flaw)
-        if content.is_converted and isinstance(operation, ConvertsFiles):
+        if isinstance(operation, ConvertsFiles):
             filled = operation.with_converted(item, field, content.data)
         else:
             filled = operation.with_file(item, field, content.data)
@@ -123,14 +139,14 @@ class FileCheck:
     for each item that names it, because what of it is usable may depend on the item.
 
     Attributes:
-        new: file name -> SHA-256 of what was read since this was last emptied, for the index.
+        new: files that were read since this was last emptied, by name, for the index.
     """
 
     def __init__(self, folder: Path, operation: TakesFiles[Any]) -> None:
         self._folder, self._operation = folder, operation
         self._known: dict[tuple[str, str], str] = {}
         self._sizes = array("Q")
-        self.new: dict[str, bytes] = {}
+        self.new: dict[str, CheckedFile] = {}
 
     def flaws(self, item: Item) -> list[ItemFlaw]:
         """Return what keeps the files that `item` names from being sent."""
@@ -149,7 +165,7 @@ class FileCheck:
         flaw = ""
         try:
             content = _content(self._folder, self._operation, field, name)
-            self.new[name] = content.digest
+            self.new[name] = CheckedFile(content.digest, content.counted)
             size = self._operation.sent_bytes(_filled(self._operation, item, field, name, content))
             if size:
                 self._sizes.append(size)

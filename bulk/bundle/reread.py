@@ -26,10 +26,11 @@ from bulk.errors import RunDirectoryError
 from bulk.items.decoding import UNREADABLE, ItemReader
 from bulk.items.lines import SourceFlaw
 from bulk.items.sources import open_regular
-from bulk.manifest.manifest import Entry, Job
+from bulk.manifest.manifest import CheckedFile, Entry, Job
 from bulk.operation import Item
 
-_NO_FILES: Mapping[str, str] = {}
+_NO_FILES: Mapping[str, CheckedFile] = {}
+_FILE = "SELECT digest, counted FROM files WHERE name = ?"
 
 OPEN_MOST = 8
 """Jobs whose items are at hand at once (count): each has a file open, and there may be thousands of jobs."""
@@ -95,7 +96,7 @@ class Place:
             item = self._item(number, at, size)
         except (*UNREADABLE, OSError) as error:
             raise changed(self._path) from error
-        return Entry(self._job.number, number, item, self._files.digests(item))
+        return Entry(self._job.number, number, item, self._files.of(item))
 
     def _item(self, number: int, at: int, size: int) -> Item:
         if self._path is None:
@@ -135,25 +136,25 @@ class Place:
 
 
 class Files:
-    """The hashes of the files that items of one job name."""
+    """What the check has found of the files that items of one job name."""
 
     def __init__(self, workspace: Path, job: Job) -> None:
         self._fields, self._path = tuple(file_fields(job.operation)), workspace / index_name(job)
         self._database: sqlite3.Connection | None = None
 
-    def digests(self, item: Item) -> Mapping[str, str]:
-        """Return SHA-256 (hex) of each file that `item` names, by field."""
+    def of(self, item: Item) -> Mapping[str, CheckedFile]:
+        """Return each file that `item` names, by field."""
         if not self._fields:
             return _NO_FILES
         if self._database is None:
             self._database = opened(self._path, SCHEMA)
-        found: dict[str, str] = {}
+        found: dict[str, CheckedFile] = {}
         for field in self._fields:
             name = getattr(item, field)
             if name is not None:
-                row = self._database.execute("SELECT digest FROM files WHERE name = ?", (name,)).fetchone()
+                row = self._database.execute(_FILE, (name,)).fetchone()
                 if row is not None:
-                    found[field] = row[0].hex()
+                    found[field] = CheckedFile(*row)
         return found
 
     def close(self) -> None:

@@ -130,7 +130,7 @@ class EntryStream:
 
     def _entry(self, number: int, row: bytes | Given | Bad) -> Entry:
         item = self._reader.row_again(row)
-        return Entry(self._job.number, number, item, self._files.digests(item))
+        return Entry(self._job.number, number, item, self._files.of(item))
 
     def _open(self) -> Iterator[Row]:
         if self._path is None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import anyio
 
-from bulk.bundle.item_files import load_files
+from bulk.bundle.item_files import load_files, refuse_changes
 from bulk.capabilities import SkipsUnchanged, TakesFiles
 from bulk.manifest.manifest import Entry
 from bulk.operation import AnyOperation, Item
-from bulk.storage.disk_threads import Disk
+from bulk.storage.disk_threads import Disk, beside
 
 AT_ONCE = 2
 """Items whose files are read and converted at once (count): the objects of a large bill take ten times its bytes."""
@@ -27,30 +27,42 @@ class FileContents:
         self._base_dir, self._disk = base_dir, disk
         self._room = anyio.Semaphore(AT_ONCE)
 
-    async def load(self, operation: AnyOperation, entry: Entry) -> tuple[Item, bytes]:
-        """Return the item of `entry` with its files inline, and its `sent_digest` (empty where it has none).
+    async def load(self, operation: AnyOperation, entry: Entry) -> Item:
+        """Return the item of `entry` with its files inline.
 
         Raises:
             FileError: a file is not what it was when it was checked, or can't be read any more.
         """
-        if not _names_files(operation, entry.item):
-            return entry.item, _digest(operation, entry.item)
-        loaded: list[tuple[Item, bytes]] = []
-
-        def read() -> None:
-            item = load_files(self._base_dir, operation, entry)
-            loaded.append((item, _digest(operation, item)))
-
+        if not _named(operation, entry.item):
+            return entry.item
         async with self._room:
-            await self._disk(read)
-        return loaded[0]
+            return await beside(self._disk, lambda: load_files(self._base_dir, operation, entry))
+
+    async def refuse_changes(self, operation: AnyOperation, entry: Entry) -> None:
+        """Do what `load` does, for an item that need not be sent: nothing is converted.
+
+        Raises:
+            FileError: as `load`.
+        """
+        if isinstance(operation, TakesFiles) and _named(operation, entry.item):
+            async with self._room:
+                await self._disk(lambda: refuse_changes(self._base_dir, operation, entry))
 
 
-def _names_files(operation: AnyOperation, item: Item) -> bool:
-    return isinstance(operation, TakesFiles) and any(
-        getattr(item, field) is not None for field in operation.file_fields
-    )
+def sent_digest(operation: AnyOperation, entry: Entry) -> bytes:
+    """Return the `sent_digest` of an item, from what the check found of its files; empty where it has none."""
+    if not isinstance(operation, SkipsUnchanged):
+        return b""
+    named = _named(operation, entry.item)
+    if not named:
+        return operation.sent_digest(entry.item)
+    checked = [entry.files[field].counted for field in named if field in entry.files]
+    is_known = len(checked) == len(named) and all(checked)
+    return operation.sent_digest(entry.item, b"".join(checked)) if is_known else b""
 
 
-def _digest(operation: AnyOperation, item: Item) -> bytes:
-    return operation.sent_digest(item) if isinstance(operation, SkipsUnchanged) else b""
+def _named(operation: AnyOperation, item: Item) -> list[str]:
+    """Return the fields of `item` that name a file."""
+    if not isinstance(operation, TakesFiles):
+        return []
+    return [field for field in operation.file_fields if getattr(item, field) is not None]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from bulk.bundle.secret_fields import SecretPlaces, load_secrets
 from bulk.capabilities import FileError, HoldsSecrets, PlannedOnce, SkipsUnchanged, TakesFiles
-from bulk.execute.file_contents import FileContents
+from bulk.execute.file_contents import FileContents, sent_digest
 from bulk.execute.item_run import ItemRun, Shared
 from bulk.execute.preview import look
 from bulk.execute.requests.context import ItemTally, RequestContext
@@ -78,13 +78,15 @@ class ItemRunner:
         try:
             item, digest = entry.item, b""
             if isinstance(operation, TakesFiles | SkipsUnchanged):
-                item, digest = await self._contents.load(operation, entry)
+                digest = sent_digest(operation, entry)
+                if digest and self._was_sent(operation, entry, digest):
+                    await self._contents.refuse_changes(operation, entry)
+                    return unchanged(None, note="the same was sent before, and taken; nothing was sent")
+                item = await self._contents.load(operation, entry)
             item = self._completed(operation, item)
             if self.shared.is_preview:
                 return await look(self.shared.sender, operation, item, context)
             lost_write = self._doubt_of(entry, tally) if self._lost_writes else None
-            if digest and lost_write is None and self._was_sent(operation, item, digest):
-                return unchanged(None, note="the same was sent before, and taken; nothing was sent")
             life = ItemRun(self.shared, operation, entry, item, context, lost_write)
             outcome = None if lost_write is None else await life.settled_first()
             if outcome is None:
@@ -107,11 +109,14 @@ class ItemRunner:
             if context.permit is not None:
                 self.shared.return_unused(context)
 
-    def _was_sent(self, operation: AnyOperation, item: Item, digest: bytes) -> bool:
+    def _was_sent(self, operation: AnyOperation, entry: Entry, digest: bytes) -> bool:
+        """Return whether nothing has to be sent: what was sent before is the same, and there is no doubt about it."""
         if self._sent_writes is None or not isinstance(operation, SkipsUnchanged):
             return False
+        if self.shared.is_preview or self.is_in_doubt(entry):
+            return False
         since = self.shared.clock.now() - operation.resend_after_s
-        return self._sent_writes.was_sent(_place(operation, item), digest, since)
+        return self._sent_writes.was_sent(_place(operation, entry.item), digest, since)
 
     def _note_sent(self, operation: AnyOperation, item: Item, outcome: Outcome, digest: bytes) -> None:
         """Note what was taken; of what was not, or nobody knows, that it has to be sent."""
@@ -135,8 +140,7 @@ class ItemRunner:
         Raises:
             FileError: a file or a secret can't be used.
         """
-        item, _ = await self._contents.load(operation, entry)
-        return self._completed(operation, item)
+        return self._completed(operation, await self._contents.load(operation, entry))
 
     def _completed(self, operation: AnyOperation, item: Item) -> Item:
         if isinstance(operation, HoldsSecrets):

@@ -6,7 +6,7 @@ Source: interface.md §2.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from bulk.manifest.audit_section import AuditSettings
 from bulk.operation import AnyOperation, Item
@@ -181,6 +181,18 @@ class Manifest:
     audit: AuditSettings | None = None
 
 
+class CheckedFile(NamedTuple):
+    """A file that an item names, as it was when it was checked.
+
+    Attributes:
+        digest: SHA-256 of the file.
+        counted: digest of what counts of what is sent of it (`ConvertsFiles.counted`); empty where nobody knows.
+    """
+
+    digest: bytes
+    counted: bytes = b""
+
+
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class Entry:
     """One item on its way to a worker.
@@ -189,19 +201,19 @@ class Entry:
         job: the job's number.
         index: its place among the job's items, from 0.
         item: typed, checked; files not yet inline.
-        file_digests: file field -> SHA-256 (hex) of the file when it was checked (failures.md row 59).
+        files: file field -> the file when it was checked (failures.md row 59).
     """
 
     job: Final[int]
     index: Final[int]
     item: Final[Item]
-    file_digests: Final[Mapping[str, str]]
+    files: Final[Mapping[str, CheckedFile]]
 
     def __init__(
         self,
         job: int,
         index: int,
         item: Item,
-        file_digests: Mapping[str, str] = {},
+        files: Mapping[str, CheckedFile] = {},
     ) -> None:
-        self.job, self.index, self.item, self.file_digests = job, index, item, file_digests
+        self.job, self.index, self.item, self.files = job, index, item, files

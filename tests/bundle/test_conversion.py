@@ -93,7 +93,6 @@ def content(converter, folder, name="large.json", operation=CREATE):
 def test_a_large_file_is_converted_as_here(converter, folder):
     """The bytes are the same; a flaw comes back with the digest; what can't be read is a FileError with its reason."""
     found = content(converter, folder)
-    assert found.is_converted
     assert found.data == CREATE.converted("sbom_file", read_inside(folder, "large.json"))
     flawed = content(converter, folder, "none.json")
     assert (flawed.flaw.startswith("expected a bill of materials"), flawed.data) == (True, b"")
@@ -110,7 +109,7 @@ def test_a_few_small_files_start_no_process(converter, folder):
     assert converter._child is None
     size = (folder / "small.json").stat().st_size
     converter._here = conversion.HERE_BYTES - size + 1
-    assert content(converter, folder, "small.json").is_converted
+    assert content(converter, folder, "small.json") is not None
 
 
 def test_what_another_process_would_not_find_is_converted_here(converter, folder):
@@ -125,7 +124,7 @@ def test_what_another_process_would_not_find_is_converted_here(converter, folder
     OfAScript.__module__, OfAScript.__qualname__ = "__main__", "OfAScript"
     assert content(converter, folder, operation=OfAFunction()) is None
     assert content(converter, folder, operation=OfAScript()) is None
-    assert content(converter, folder).is_converted
+    assert content(converter, folder) is not None
 
 
 def test_a_process_that_was_killed_loses_no_file(converter, folder):
@@ -155,12 +154,12 @@ def test_a_file_that_ends_every_process_is_a_flaw_and_the_next_one_is_converted(
     """Two processes end over it, then it is given up; others are not touched (failures.md row 91)."""
     with pytest.raises(FileError, match=r"'large.json': the process that converts it ended 2 times, the last with -9"):
         content(converter, folder, operation=DiesConverting())
-    assert content(converter, folder).is_converted
+    assert content(converter, folder) is not None
 
 
 def test_a_process_that_says_much_is_heard_while_it_works(converter, folder):
     """More on standard error than a pipe holds (64 kB) holds nothing up, and the last line is told where it ends."""
-    assert content(converter, folder, operation=Talkative()).is_converted
+    assert content(converter, folder, operation=Talkative()) is not None
     with pytest.raises(FileError, match="the last with 1: MemoryError: no memory is left"):
         content(converter, folder, operation=TalksAndFails())
 

@@ -8,6 +8,7 @@ import pytest
 
 from bulk.bundle.reread import OPEN_MOST, Places
 from bulk.errors import RunDirectoryError
+from bulk.manifest.manifest import CheckedFile
 from tests.manifest.making import ThingItem, WriteThing, a_job, check_in
 
 
@@ -34,7 +35,7 @@ def test_few_sources_are_open_and_all_can_be_read(tmp_path):
             most = max(most, open_files())
             assert (entry.job, entry.index) == (number, item)
             assert entry.item == ThingItem(place=f"{number}-{item}", text_file=f"{number}.txt")
-            assert entry.file_digests == {"text_file": hashlib.sha256(f"text {number}".encode()).hexdigest()}
+            assert entry.files == {"text_file": CheckedFile(hashlib.sha256(f"text {number}".encode()).digest())}
     assert before + OPEN_MOST <= most <= before + 2 * OPEN_MOST + 1
     places.close()
     assert open_files() == before

@@ -71,6 +71,26 @@ def test_what_was_taken_is_not_sent_again(home):
         assert [sent(resend_after="3d"), sent(resend_after="1d")] == [0, 3]
 
 
+def test_a_bill_that_changes_while_the_run_goes_is_not_taken_for_what_was_sent(home):
+    """It was sent before and is no longer what the check has seen: it is neither `unchanged` nor sent as it was."""
+    with served(home.folder / "sandbox", "--latency", "300") as sandbox:
+        readme = {"operation": "readme.get", "items": [{"owner": "acme-eng", "repo": "hello-world"}]}
+        sboms = {"operation": "snapshot.create", "items": items()}
+        home.manifest(sandbox.base_url, {"sboms": sboms}, "first.yaml")
+        assert home.run("run", "first.yaml", "--run-dir", "first").exit_code == 0
+        home.manifest(sandbox.base_url, {"readme": readme, "sboms": {**sboms, "needs": ["readme"]}}, "second.yaml")
+        process = home.start("run", "second.yaml", "--run-dir", "second")
+        wait_for((home.folder / "second/check.json").exists, process)
+        home.write("sboms/0.json", cyclonedx_json(graph(20, 3)))
+        _, said = process.communicate(timeout=50)
+        assert process.returncode == 1, said
+        assert len(sandbox.requests(path="snapshots")) == 3
+    lines = [json.loads(line) for line in (home.folder / "second/results.jsonl").read_text().splitlines()]
+    found = {line["index"]: line["outcome"] for line in lines if line["job"] == "sboms"}
+    assert found == {0: "failed", 1: "unchanged", 2: "unchanged"}
+    assert "'sboms/0.json' has changed since it was checked" in json.dumps(lines)
+
+
 def test_sizes_are_told_offline(home):
     """The check says how large the snapshots are as they are sent, and warns of those above 10 MB."""
     home.write("sboms/0.json", cyclonedx_json(graph(60_000, 0)))
