@@ -95,6 +95,7 @@ class _Xml:
     def __init__(self) -> None:
         self._bill = Bill()
         self._open: list[str] = []
+        self._tools = 0  # that are open: what was used to make the bill is no part of it
         self._components: list[dict[str, str]] = []  # those that are open
         self._reference, self._children = "", list[str]()  # of the dependency that is open
         self._field, self._said = "", list[str]()  # the text that is wanted now, and all text since the last start
@@ -133,6 +134,8 @@ class _Xml:
                 self._children.append(attributes.get("ref", ""))
         elif name == "timestamp" and inside == ["bom", "metadata"]:
             self._field = name
+        elif name == "tools":
+            self._tools += 1
         inside.append(name)
 
     def _end(self, _tag: str) -> None:
@@ -147,6 +150,8 @@ class _Xml:
             self._field = ""
         elif name == "component":
             self._take(self._components.pop())
+        elif name == "tools":
+            self._tools -= 1
         elif name == "dependency" and inside[-1] == "dependencies":
             self._bill.link(self._reference, self._children)
 
@@ -155,7 +160,7 @@ class _Xml:
         if inside[-2:] == ["bom", "metadata"]:
             bill.name = found.get("name", "")
             bill.roots = [found["bom-ref"] or found.get("purl", "")]
-        elif inside[-1] == "components" and "tools" not in inside:
+        elif inside[-1] == "components" and not self._tools:
             _add(bill, found["bom-ref"], found.get("purl", ""), found.get("scope", ""))
 
 

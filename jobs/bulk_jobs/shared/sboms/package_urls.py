@@ -7,6 +7,9 @@ from packageurl import PackageURL
 
 from bulk_jobs.shared import names
 
+_SHOWN_CHARACTERS = 60
+_REASON_CHARACTERS = 120
+
 _plain = re.compile(
     r"pkg:(?:(?:npm|pypi|nuget|gem|cargo)/[A-Za-z0-9][A-Za-z0-9._-]*"
     r"|maven/[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*"
@@ -15,7 +18,7 @@ _plain = re.compile(
 
 
 def flaw_of(text: str) -> str:
-    """Return why `text` is no package URL; empty where it is one."""
+    """Return why `text` is no package URL, which is shown cut; empty where it is one."""
     return "" if _plain(text) else _flaw_of_any(text)
 
 
@@ -24,9 +27,10 @@ def _flaw_of_any(text: str) -> str:
     """Return the same, remembered, because the same packages come again and again."""
     flaw = names.flaw_of_text(text)
     if flaw:
-        return flaw
+        return f"{text[:_SHOWN_CHARACTERS]!r} {flaw}"
     try:
         PackageURL.from_string(text)
-    except ValueError as reason:
-        return f"expected a package URL, as pkg:npm/left-pad@1.3.0; {reason}"
+    except ValueError as error:
+        reason = str(error).partition(repr(text))[0].rstrip(" :.")[:_REASON_CHARACTERS]  # it may repeat the whole
+        return f"expected a package URL, as pkg:npm/left-pad@1.3.0; got {text[:_SHOWN_CHARACTERS]!r}: {reason}"
     return ""

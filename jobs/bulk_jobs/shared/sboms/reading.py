@@ -14,6 +14,9 @@ from bulk_jobs.shared.sboms.decoding import decode
 MOST_BYTES = 256 * 1024 * 1024
 """Largest bill after decompression (bytes); what grows beyond is refused."""
 
+_STEP_BYTES = 4 * 1024
+"""So much of a zstd file is decompressed at once (bytes): it grows to 128 MiB at most."""
+
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 _UTF_16 = b"\xff\xfe", b"\xfe\xff"
 """What a file begins with that a shell of Windows has written."""
@@ -72,8 +75,7 @@ def _decompressed(data: bytes) -> bytes:
             with gzip.open(io.BytesIO(data)) as file:
                 found = file.read(MOST_BYTES + 1)
         elif data.startswith(_ZSTD):
-            with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
-                found = reader.read(MOST_BYTES + 1)
+            found = _of_zstd(data)
         else:
             return data
     except EOFError:
@@ -83,3 +85,21 @@ def _decompressed(data: bytes) -> bytes:
     if len(found) > MOST_BYTES:
         raise BillFlaw(f"has more than {MOST_BYTES // 1024 // 1024} MiB when it is decompressed")
     return found
+
+
+def _of_zstd(data: bytes) -> bytes:
+    """Return what its frames hold, and of more than `MOST_BYTES` the beginning; a stream reader would take one that
+    breaks off for whole.
+    """
+    found, size, at = list[bytes](), 0, 0
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    while at < len(data) and size <= MOST_BYTES:
+        if frame.eof:
+            frame = zstandard.ZstdDecompressor().decompressobj()
+        part = data[at : at + _STEP_BYTES]
+        found.append(frame.decompress(part))
+        size += len(found[-1])
+        at += len(part) - len(frame.unused_data)
+    if size <= MOST_BYTES and not frame.eof:
+        raise BillFlaw("is zstd that ends too early")
+    return b"".join(found)
