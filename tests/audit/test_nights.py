@@ -199,6 +199,7 @@ def test_people_are_told_once(nights):
         ({"policies": ["wrong.sql"]}, "wrong.sql:4"),
         ({"policies": ["column.sql"]}, "column.sql:4: Binder Error"),
         ({"policies": ["copy.sql"]}, "expected a SELECT, got COPY"),
+        ({"policies": ["within.sql"]}, "within.sql:1: expected a SELECT that reads and no more"),
         ({"policies": ["head.sql"]}, "head.sql:2: severity: expected error or warning or note"),
         ({"fail_on": ["drfit"]}, "expected a list of some of drift"),
         ({"notify": [{"to": "https://x.example.com/secret"}]}, "expected env:NAME or file:PATH"),
@@ -211,6 +212,8 @@ def test_what_is_wrong_is_told_before_anything_is_sent(nights, audit, says):
     nights.home.write("wrong.sql", f"{head}SELEC owner FROM contents_get")
     nights.home.write("column.sql", f"{head}SELECT ownr FROM contents_get")
     nights.home.write("copy.sql", f"{head}COPY (SELECT 1) TO 'out.csv'")
+    within = "WITH x AS (COPY (SELECT 1) TO 'out.csv' (USE_TMP_FILE false)) SELECT owner FROM contents_get, x"
+    nights.home.write("within.sql", head + within)
     nights.home.write("head.sql", "-- key: owner\n-- severity: bad\nSELECT owner FROM contents_get")
     nights.write(**audit)
     for command in ("check", "audit"):

@@ -9,6 +9,7 @@ It ends with whoever started it, in the middle of a task as well: what is begun 
 """
 
 import datetime
+import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -24,6 +25,9 @@ BATCH, BATCH_BYTES = 1_000, 256 * 1024
 """Rows that are fetched at once (count), and the size from which on a line of them is written (bytes)."""
 
 _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME
+
+_WRITES = "must be at the top level"
+"""What DuckDB says of a statement that writes, within a SELECT that is part of another statement."""
 
 SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -86,7 +90,10 @@ def do(task: Task, target: BinaryIO) -> None:
 
     where = ""
     try:
-        with duckdb.connect(task.database or ":memory:", config=SETTINGS) as connection:
+        with (
+            tempfile.TemporaryDirectory(prefix="bulk-tables-") as spills,
+            duckdb.connect(task.database or ":memory:", config={**SETTINGS, "temp_directory": spills}) as connection,
+        ):
             for statement in task.statements:
                 connection.execute(statement)
             if task.queries:
@@ -111,8 +118,8 @@ def lock(connection: "duckdb.DuckDBPyConnection", allowed: tuple[str, ...]) -> N
 
 def _answer(connection: "duckdb.DuckDBPyConnection", query: Query) -> Iterator[bytes]:
     sql = _single_select(connection, query.sql)
+    columns = _columns(connection, sql)
     if query.is_bound_only:
-        columns = [row[0] for row in connection.execute(f"DESCRIBE {sql}").fetchall()]
         yield orjson.dumps({"query": query.name, "columns": columns}) + b"\n"
         return
     found = connection.execute(sql)
@@ -173,6 +180,22 @@ def _single_select(connection: "duckdb.DuckDBPyConnection", sql: str) -> str:
         raise Refused(f"expected a SELECT, got {statement.type.name}: nothing can be written or set")
     found: str = statement.query
     return found.rstrip().rstrip(";")
+
+
+def _columns(connection: "duckdb.DuckDBPyConnection", sql: str) -> list[str]:
+    """Return the names of the columns of a SELECT, without running it.
+
+    A SELECT may begin with `WITH x AS (COPY … TO …)` or another statement that writes, and would be allowed to write
+    what it may read. Within another statement that is an error, as it is here.
+    """
+    import duckdb
+
+    try:
+        return [row[0] for row in connection.execute(f"DESCRIBE {sql}").fetchall()]
+    except duckdb.BinderException as error:
+        if _WRITES in str(error):
+            raise Refused("expected a SELECT that reads and no more: nothing can be written or set") from None
+        raise
 
 
 def _plain(value: Any) -> Any:

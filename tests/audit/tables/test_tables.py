@@ -93,7 +93,18 @@ def test_tables_of_all_kinds_hold_the_same(home):
         ("ATTACH 'out.db'", "expected a SELECT, got ATTACH"),
         ("SET memory_limit = '9GB'", "expected a SELECT, got SET"),
         ("CREATE TABLE t AS SELECT 1", "expected a SELECT, got CREATE"),
+        ("WITH t AS (COPY (SELECT 1) TO '{results}' (USE_TMP_FILE false)) SELECT * FROM t", "reads and no more"),
+        ("(WITH t AS (COPY (SELECT 1) TO '.tmp/x') SELECT 1) UNION ALL SELECT 1", "reads and no more"),
+        ("WITH t AS (DELETE FROM runs RETURNING *) SELECT * FROM t", "reads and no more"),
         ("SELECT * FROM read_text('/etc/hostname')", "Permission Error"),
+        ("SELECT * FROM read_text('.tmp/x')", "Permission Error"),
+        ("SELECT * FROM glob('/etc/*')", "Permission Error"),
+        ("SELECT * FROM read_csv('https://127.0.0.1:9/x')", "Permission Error"),
+        ("SELECT * FROM enable_logging(storage = 'file', storage_path = 'log')", "has been locked"),
+        ("SELECT getenv('BULK_TOKEN')", "getenv does not exist"),
+        ("INSTALL httpfs", "expected a SELECT, got LOAD"),
+        ("LOAD httpfs", "expected a SELECT, got LOAD"),
+        ("PRAGMA enable_profiling", "expected a SELECT, got PRAGMA"),
         ("SELECT * FROM read_csv('manifest.yaml')", "Permission Error"),
         ("SELECT frm webhook_list", "Binder Error"),
         ("SELECT urll FROM webhook_list", "urll"),
@@ -103,12 +114,23 @@ def test_tables_of_all_kinds_hold_the_same(home):
 )
 def test_nothing_but_one_select_is_answered(home, query, says):
     """Whatever else is asked is refused with exit 2, says why, and writes nothing."""
-    before = sorted(path.name for path in home.folder.rglob("*"))
-    ran = home.run("sql", "night", query)
+    (home.folder / ".tmp").mkdir(exist_ok=True)
+    (home.folder / ".tmp/x").write_text("not to be read")
+    before = contents(home)
+    ran = home.run("sql", "night", query.replace("{results}", str(home.folder / "night/results.jsonl")))
     assert (ran.exit_code, ran.out) == (2, ""), ran.err
     assert says in ran.err
     assert "Traceback" not in ran.err
-    assert sorted(path.name for path in home.folder.rglob("*")) == before
+    assert contents(home) == before
+
+
+def contents(home):
+    """What every file below the home holds; what changes by itself aside."""
+    return {
+        path: path.read_bytes()
+        for path in home.folder.rglob("*")
+        if path.is_file() and "sandbox" not in path.parts and not path.name.endswith((".lock", "-wal", "-shm"))
+    }
 
 
 def test_a_table_and_csv_are_for_people_and_sheets(home):
