@@ -1,6 +1,7 @@
 """What one night found, as text for a terminal and as JSON, SARIF and JUnit for programs."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
@@ -24,7 +25,7 @@ def rendered(result: AuditResult, kind: str) -> bytes:
         case "json":
             return msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n"
         case "sarif":
-            return policies.sarif(result.judgement, bulk.__version__)
+            return policies.sarif(result.judgement, bulk.__version__, Path.cwd())
         case "junit":
             return policies.junit(result.judgement, result.name)
         case _:

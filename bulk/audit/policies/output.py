@@ -2,6 +2,8 @@
 
 import xml.sax.saxutils as escaping
 from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 
@@ -34,10 +36,14 @@ def lines(judgement: Judgement, *, is_all: bool = False) -> Iterator[str]:
     yield from (f"Note: {note}" for note in judgement.notes)
 
 
-def sarif(judgement: Judgement, version: str) -> bytes:
-    """Return one SARIF run: the most severe results first, at most 25,000; the cut is said."""
+def sarif(judgement: Judgement, version: str, folder: Path) -> bytes:
+    """Return one SARIF run: the most severe results first, at most 25,000; the cut is said.
+
+    Args:
+        folder: whence policies are named, as code hosts want it: the root of a checkout.
+    """
     open_ = [each for each in judgement.violations if each.status != FIXED]
-    places = {policy.name: policy.path for policy in judgement.policies}
+    places = {policy.name: _uri(Path(policy.path), folder) for policy in judgement.policies}
     notifications = [{"level": "note", "message": {"text": note}} for note in judgement.notes]
     if len(open_) > MOST_SARIF:
         text = f"{len(open_):,} results; the first {MOST_SARIF:,} are here, the most severe first"
@@ -64,6 +70,13 @@ def sarif(judgement: Judgement, version: str) -> bytes:
     return _formatted({"$schema": schema, "version": "2.1.0", "runs": [run]})
 
 
+def _uri(path: Path, folder: Path) -> str:
+    """Return a relative URI reference, or an absolute URI for what lies elsewhere."""
+    if path.is_absolute() and not path.is_relative_to(folder):
+        return path.as_uri()
+    return quote((path.relative_to(folder) if path.is_absolute() else path).as_posix())
+
+
 def _sarif_result(violation: Violation, place: str) -> dict[str, object]:
     result: dict[str, object] = {
         "ruleId": violation.policy,
@@ -83,7 +96,8 @@ def _sarif_result(violation: Violation, place: str) -> dict[str, object]:
 def junit(judgement: Judgement, name: str) -> bytes:
     """Return one test case for each policy."""
     failures = sum(policy.is_failed for policy in judgement.policies)
-    head = f'name={escaping.quoteattr(name)} tests="{len(judgement.policies)}" failures="{failures}"'
+    counts = f'tests="{len(judgement.policies)}" failures="{failures}" errors="0" skipped="0"'
+    head = f"name={escaping.quoteattr(name)} {counts}"
     parts = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuite {head}>"]
     for policy in judgement.policies:
         case = f"<testcase classname={escaping.quoteattr(name)} name={escaping.quoteattr(policy.name)}"
