@@ -83,3 +83,12 @@ def test_each_policy_counts_its_own():
     assert (odd.new, odd.known, odd.fixed, odd.is_failed) == (3, 1, 2, True)
     assert (even.new, even.known, even.fixed, even.is_failed) == (0, ROWS // 2, 0, True)
     assert {NEW, KNOWN, FIXED} == {each.status for each in judged([fewer, second], before=before).violations}
+
+
+def test_rows_of_one_key_are_one_violation_that_says_the_same_each_night():
+    """Rows come in any order: of several with one key the first in the alphabet is told."""
+    rows = [f"SELECT 'org' AS org, 1 AS id, 2 AS two, '{said}' AS said" for said in ("b", "a", "c")]
+    for order in (rows, rows[::-1]):
+        found = judged([policy(" UNION ALL ".join(order))])
+        assert [each.message for each in found.violations] == ["org has 1: a"]
+        assert found.policies[0].new == 1

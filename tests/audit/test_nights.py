@@ -289,7 +289,15 @@ def test_tables_of_other_versions_are_read_and_damaged_ones_named(nights):
     run(Task(statements=(copy(query, str(older)),)), newer)
     rows = nights.sql("SELECT count(*) AS n, count(observed_at) AS dated, sum(more) AS more FROM contents_get")
     assert rows == [{"n": 6, "dated": 3, "more": 15}]
-    older.write_bytes(newer.read_bytes()[:-50])
-    ran = nights.home.run("sql", "audits/files", "SELECT count(*) FROM contents_get")
-    assert ran.exit_code == 5
-    assert f"{older.name} is damaged: restore it from a copy" in ran.err
+    good = newer.read_bytes()
+    within = good[:200] + b"\x55" * 400 + good[600:]  # its footer is whole: only who reads the rows sees it
+    for data, says in (
+        (good[:-50], f"{older.name} is damaged: restore it from a copy"),
+        (b"", f"{older.name} is damaged: restore it from a copy"),
+        (good[:-300] + b"\x55" * 292 + good[-8:], "a Parquet file that is read is damaged"),
+        (within, "damaged"),
+    ):
+        older.write_bytes(data)
+        ran = nights.home.run("sql", "audits/files", "SELECT max(contents_get) FROM contents_get")
+        assert (ran.exit_code, ran.out) == (5, ""), ran.err
+        assert says in ran.err

@@ -146,7 +146,9 @@ def judge(
     try:
         for policy, rows in _rows(by_name, msgspec.structs.replace(task, queries=queries)):
             for violation in night.violations(policy, rows):
-                found.setdefault(violation.fingerprint, violation)
+                other = found.setdefault(violation.fingerprint, violation)
+                if violation.message < other.message:  # rows of one key come in any order
+                    found[violation.fingerprint] = violation
     except QueryFlaw as flaw:
         flaws = Flaws()
         policy = by_name[flaw.query]

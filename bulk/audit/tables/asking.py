@@ -21,7 +21,11 @@ LEAST_WRITE_S, LEAST_RATE = 300.0, 1e6
 """Writing tables may take so long, and longer where it reads more than so much a second (seconds, bytes)."""
 
 _FILE = re.compile(r'Could not (?:write|sync|truncate) (?:all to )?file "([^"]+)": ([^"]+)')
-_DAMAGED = re.compile(r"(?:magic bytes|[Pp]arquet|footer).*'([^']+\.parquet)'")
+_DAMAGED = re.compile(r"""(?:read|of|in|Error:) file ['"]([^'"]+\.parquet)['"]""", re.IGNORECASE)
+"""What DuckDB says of a Parquet file that it can't read."""
+_UNFORESEEN = "Error"
+"""The kind of what DuckDB has no kind for: it has met what no file should hold, and does not say where."""
+_NOT_OF_QUERIES = ("OutOfMemoryException", "InternalException")
 _NOT_IN_PATHS = "*?[]{}"
 
 
@@ -123,19 +127,30 @@ def limit_s(source: Path) -> float:
 
 def _error(kind: str, message: str, query: str) -> Exception:
     text = message.replace("\n\nLINE", "\nLINE").strip()
-    if kind == "refused" or (query and kind not in ("OutOfMemoryException", "InternalException")):
+    if kind == "refused" or (query and kind not in _NOT_OF_QUERIES and not _is_damage(kind, text)):
         return QueryFlaw(query, text)
     if kind == "OutOfMemoryException":
         return RunStopped(f"there is not enough memory for the tables: {text.splitlines()[0]}")
-    return RunDirectoryError(f"the tables can't be made: {_of_disk(text)}")
+    return RunDirectoryError(f"the tables can't be made: {_of_disk(kind, text)}")
 
 
-def _of_disk(text: str) -> str:
+def _is_damage(kind: str, text: str) -> bool:
+    """Return whether a file can't be read, rather than that a query is wrong."""
+    return kind == _UNFORESEEN or (kind == "InvalidInputException" and _DAMAGED.search(_first(text)) is not None)
+
+
+def _first(text: str) -> str:
+    return text.partition("\n")[0].strip()
+
+
+def _of_disk(kind: str, text: str) -> str:
     """Return in few words what DuckDB says of a file that can't be read or written."""
     found = _FILE.search(text.replace('\\"', '"'))
     if found:
         return f"{found[1]}: {found[2]}; free some space there"
-    damaged = _DAMAGED.search(text)
+    damaged = _DAMAGED.search(_first(text))
     if damaged:
         return f"{damaged[1]} is damaged: restore it from a copy, or remove it, and the others are read"
-    return text.splitlines()[0]
+    if kind == _UNFORESEEN:
+        return f"a Parquet file that is read is damaged ({_first(text)}): restore the tables from a copy"
+    return _first(text)
