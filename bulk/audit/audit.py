@@ -76,7 +76,7 @@ def prepare(manifest: Manifest, now: float) -> Prepared:
         raise UsageError(
             f"an audit only reads, and {manifest.path} writes in {', '.join(writes)}: use `bulk run` for it"
         )
-    asking.require_duckdb()
+    asking.require_duckdb("audit")
     settings = manifest.audit or AuditSettings()
     policies = read_policies(settings.policies, manifest.path.resolve().parent)
     today = datetime.date.fromisoformat(iso_utc(now)[:10])

@@ -41,14 +41,17 @@ class QueryFlaw(UsageError):
         self.query = query
 
 
-def require_duckdb() -> None:
+def require_duckdb(extra: str = "tables") -> None:
     """Refuse to begin where DuckDB is not installed.
+
+    Args:
+        extra: what brings it, and all else that is needed.
 
     Raises:
         UsageError: it is not.
     """
     if importlib.util.find_spec("duckdb") is None:
-        raise UsageError("tables need DuckDB: pip install 'bulkops[tables]'")
+        raise UsageError(f"tables need DuckDB: pip install 'bulkops[{extra}]'")
 
 
 def refuse_pattern(path: Path) -> Path:

@@ -1,101 +1,29 @@
 """A run that several workers of this machine do, with a PostgreSQL of its own beside its run directory.
 
-It is the same run, store and workers as on several machines. The folder beside the run directory has all of it, so that
-the same command goes on wherever the last one was killed; when the results are in the run directory, the folder goes.
+It is the same run, store and workers as on several machines. `folder_beside.py` has the folder that holds all of it.
 """
 
-import contextlib
-import fcntl
 import logging
 import math
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 
 import anyio
 import anyio.abc
 import anyio.to_thread
 
 from bulk.clock import Clock
+from bulk.cluster.local.folder_beside import Beside
 from bulk.cluster.local.local_workers import LocalWorkers, Told
 from bulk.cluster.submission import followed
 from bulk.engine.execution import credentials_of
-from bulk.errors import BulkError, Interrupted, RunDirectoryError
-from bulk.ledger.database import LEDGER
+from bulk.errors import BulkError, Interrupted
 from bulk.manifest.manifest import Manifest
 from bulk.platform.auth.credentials import Credential
 from bulk.status import Display
-from bulk.storage.private_files import DIRECTORY_MODE
 from bulk.store import runs
 from bulk.store.connections import StoreConnection
-from bulk.store.server.shared_server import remove
-
-END = ".store"
-"""Of the name of that folder; before it stands the run directory's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """The folder beside a run directory.
-
-    Attributes:
-        folder: where its users meet. is_new: it was made for this command.
-    """
-
-    folder: Path
-    is_new: bool
-
-    @property
-    def workers(self) -> Path:
-        """Held by every worker that lives."""
-        return self.folder / "workers"
-
-    def of_worker(self, number: int) -> Path:
-        """Return where a worker has its files."""
-        return self.folder / f"worker-{number + 1}"
-
-    def remove(self) -> None:
-        """Take it away, and what the server has kept; blocks until that has ended."""
-        remove(self.folder)
-
-
-def folder_of(run_dir: Path) -> Path:
-    """Return the folder beside a run directory; it need not be there."""
-    place = run_dir.resolve()
-    return place.with_name(place.name + END)
-
-
-def is_at_home(run_dir: Path) -> bool:
-    """Return whether the results are in the run directory: what is left of the workers' run is taken away then."""
-    if not (run_dir / LEDGER).exists():
-        return False
-    if folder_of(run_dir).is_dir():
-        with held(run_dir) as beside:
-            beside.remove()
-    return True
-
-
-@contextlib.contextmanager
-def held(run_dir: Path) -> Iterator[Beside]:
-    """Hold the folder beside a run directory; it is made where there is none.
-
-    Raises:
-        RunDirectoryError: another command has it, or it can't be made.
-    """
-    folder = folder_of(run_dir)
-    is_new = not folder.is_dir()
-    try:
-        folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        with open(folder / "command", "ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise RunDirectoryError(f"{run_dir} is in use by another command; wait until it has ended") from None
-            yield Beside(folder, is_new)
-    except OSError as error:
-        raise RunDirectoryError(f"{error.filename or folder}: {error.strerror}") from error
 
 
 def read_tokens(manifest: Manifest, environ: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ from bulk.errors import BulkError, Interrupted, RunDirectoryError
 
 if TYPE_CHECKING:
     from bulk.cli.question import Question
-    from bulk.cluster.local.local_run import Beside
+    from bulk.cluster.local.folder_beside import Beside
     from bulk.manifest.reading import Overrides
     from bulk.report.record import Report
     from bulk.store.runs import StoredRun
@@ -27,17 +27,16 @@ def is_at_home(run_dir: Path | None) -> bool:
     """Return whether a run directory has a run's results, so that no workers are needed to go on with it."""
     if run_dir is None:
         return False
-    from bulk.cluster.local import local_run
+    from bulk.cluster.local import folder_beside
 
-    return local_run.is_at_home(run_dir)
+    return folder_beside.is_at_home(run_dir)
 
 
 def is_under_way(run_dir: Path) -> bool:
     """Return whether workers do that run, so that it is not in its run directory yet."""
-    from bulk.cluster.local import local_run
-    from bulk.ledger.database import LEDGER
+    from bulk.cluster.local import folder_beside
 
-    return not (run_dir / LEDGER).exists() and local_run.folder_of(run_dir).is_dir()
+    return folder_beside.is_under_way(run_dir)
 
 
 def refuse_under_way(run_dir: Path) -> None:
@@ -47,7 +46,7 @@ def refuse_under_way(run_dir: Path) -> None:
         RunDirectoryError: they do; the message names the store that has it.
     """
     if is_under_way(run_dir):
-        from bulk.cluster.local.local_run import folder_of
+        from bulk.cluster.local.folder_beside import folder_of
 
         where = shlex.join([run_dir.resolve().name, "--store", os.path.relpath(folder_of(run_dir))])
         raise RunDirectoryError(f"{run_dir} is done by workers: bulk status {where}, and so with the other commands")
@@ -56,9 +55,9 @@ def refuse_under_way(run_dir: Path) -> None:
 def approve(run_dir: Path, wave: int) -> int:
     """Open the waves of a run up to that one (number), whether its workers live or not."""
     stored.need_client("--wave")
-    from bulk.cluster.local import local_run
+    from bulk.cluster.local.folder_beside import folder_of
 
-    with stored.opened(str(local_run.folder_of(run_dir)), "approve") as store:
+    with stored.opened(str(folder_of(run_dir)), "approve") as store:
         from bulk.cluster.stored_waves import open_waves
         from bulk.store import runs
 
@@ -81,7 +80,7 @@ def run(
 ) -> int:
     """Have `count` workers do it, take the results home, print the report; returns the exit code."""
     stored.need_client("--workers")
-    from bulk.cluster.local import local_run
+    from bulk.cluster.local import folder_beside
     from bulk.report import report_files
     from bulk.report.render import text
     from bulk.store.export import refuse_taken
@@ -90,7 +89,7 @@ def run(
     binaries()
     refuse_taken(run_dir)
     try:
-        with local_run.held(run_dir) as beside:
+        with folder_beside.held(run_dir) as beside:
             report = _report(manifest, count, run_dir, beside, overrides, question, progress, accepted)
     except KeyboardInterrupt:
         return _left(Interrupted("SIGINT", 130), run_dir, as_json=as_json)
