@@ -146,6 +146,25 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     finish_at: float | None = None
     why: str = ""
 
+    def after(self, before: "RunStatus | None") -> "RunStatus":
+        """Return it with what the same process had counted `before` it: it sends one wave after the other."""
+        if before is None:
+            return self
+        used = {(bucket.credential, bucket.category): bucket for bucket in before.buckets}
+        buckets = []
+        for bucket in self.buckets:
+            earlier = used.pop((bucket.credential, bucket.category), None)
+            buckets.append(msgspec.structs.replace(bucket, used=bucket.used + (earlier.used if earlier else 0)))
+        return msgspec.structs.replace(
+            self,
+            started_at=before.started_at,
+            jobs=self.jobs or before.jobs,
+            buckets=(*buckets, *used.values()),
+            requests=self.requests + before.requests,
+            retries=self.retries + before.retries,
+            settled=self.settled + before.settled,
+        )
+
 
 class Display(Protocol):
     """Shows progress between `__enter__` and `__exit__`."""

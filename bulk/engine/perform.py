@@ -1,6 +1,7 @@
 """Send what is left of a checked manifest, until nothing is or something stops it; all at once, or wave by wave."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from bulk.bundle.checked import Checked
 from bulk.engine.agreement.gates import WaveBudgets
@@ -55,7 +56,7 @@ async def perform_waves(
     Args:
         found: reads from the ledger what has ended so far. attach: is given each run before it begins.
     """
-    around.began_at = around.clock.monotonic()
+    around.began_at, around.before = around.clock.monotonic(), None
     around.opens_at = budgets.waits_until(around.clock)
     around.judge = budgets.note if budgets.is_wanted else None
     before: Run | None = None
@@ -78,6 +79,8 @@ async def perform_waves(
         if reason is not None:
             ended = Ended(reason.exit_code, str(reason))
             break
+        around.before, minute = run.last_status, run.last_minute
+        await around.disk(partial(ledger.commit, (), around.before, minute=minute))
         if budgets.limits.gate_after_s:
             display.note(f"the next wave begins in {duration(budgets.limits.gate_after_s)}")
             around.opens_at = await beside(around.disk, lambda: budgets.wait(around.clock))

@@ -112,7 +112,9 @@ class Run:
         self.last_minute: Minute | None = None
         self.begun = anyio.Event()
         self._item_runner: ItemRunner | None = None
-        self.last_status = RunStatus(name=manifest.name, state="stopped", at=now, started_at=now)
+        self.last_status = RunStatus(name=manifest.name, state="stopped", at=now, started_at=now).after(
+            surroundings.before
+        )
 
     def stop(self, reason: BulkError) -> None:
         """Offer nothing new, let what is in flight end. The first reason counts."""
@@ -269,7 +271,7 @@ class Run:
         # what ended in memory and could not be written has not ended: a resume settles it
         self._is_complete = self.scheduler.is_complete and recorder.failure is None
         state = "complete" if self._is_complete else "stopped"
-        self.last_status = snapshot.status(state, str(self._stopped_by or self._refused or ""))
+        self.last_status = snapshot.status(state, str(self._stopped_by or self._refused or "")).after(around.before)
         self.last_minute = self._timeline.note(self.last_status, self.governor.concurrency.latencies, is_last=True)
         self._display.update(self.last_status)
         if recorder.failure is not None and self._stopped_by is None:
@@ -346,7 +348,8 @@ class Run:
     async def _tell(self, snapshot: Snapshot, recorder: Recorder) -> None:
         stored = -STORE_STATUS_S
         while True:
-            status = self.last_status = snapshot.status(self.state, str(self._stopped_by or ""))
+            status = snapshot.status(self.state, str(self._stopped_by or ""))
+            status = self.last_status = status.after(self._around.before)
             self._display.update(status)
             now = self._clock.monotonic()
             if now - stored >= STORE_STATUS_S:

@@ -20,6 +20,7 @@ from bulk.manifest.manifest import Job
 from bulk.model import Outcome
 from bulk.platform.wire import Wire
 from bulk.schedule.board import Board
+from bulk.status import RunStatus
 from bulk.storage.disk_threads import Disk, thread_disk
 
 
@@ -49,7 +50,7 @@ class Surroundings:
         peers, board: where other workers share the budgets, or the run.
         accepted_waves: waves that go on although they are over a budget. judge: hears how each item ended; returns why
             the run has to stop. began_at: when the first wave began (monotonic); None: there are none.
-            opens_at: nothing is sent before (monotonic).
+            opens_at: nothing is sent before (monotonic). before: where the wave before has ended, whose counts go on.
         is_preview: items are only looked at. planned: what an approved plan has seen; what is otherwise now stays.
     """
 
@@ -72,6 +73,7 @@ class Surroundings:
     accepted_waves: frozenset[int] = frozenset()
     began_at: float | None = None
     opens_at: float = 0.0
+    before: RunStatus | None = None
     judge: Callable[[Job, Outcome], BulkError | None] | None = None
     planned: Planned | None = None
 

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from bulk.clock import Clock
+from bulk.ledger.view import LedgerView
+from bulk.report.timeline import read_minutes
 from tests.e2e.support.platform import Home, Ran, Served, served, wait_for
 
 FLEET = {"organization": "acme-fleet", "count": 200, "readme_bytes": 100}
@@ -162,6 +164,19 @@ def test_a_gate_that_opens_by_itself(tmp_path: Path, home: Home) -> None:
         assert (home.run(*RUN).exit_code, sorted(puts(sandbox))) == (0, [0, 1, 2])
         sent = [datetime.fromisoformat(line["at"]) for line in sandbox.journal() if line["method"] == "PUT"]
         assert (sent[1] - sent[0]).total_seconds() >= 9.5
+
+
+def test_a_report_counts_every_wave(tmp_path: Path, home: Home) -> None:
+    """Requests and what was spent of a budget are those of all waves, and the plots have the outcomes of each."""
+    with served(tmp_path / "sandbox", "--rate-limit", "core=5000/600", seed={"repositories": FLEET}) as sandbox:
+        manifest(home, sandbox, 8, waves=[1, 2, "rest"])
+        assert home.run(*RUN).exit_code == 0
+        sent = len(sandbox.requests())
+        report = home.report("run")
+        assert (report["requests"], report["epochs"][0]["requests"]) == (sent, sent)
+        assert [bucket["used"] for bucket in report["buckets"]] == [sent]
+    samples = read_minutes(LedgerView(home.folder / "run").timeline())
+    assert sum(sum(counts) for sample in samples for counts in sample.outcomes.values()) == 8
 
 
 @pytest.mark.timeout(240)
