@@ -35,22 +35,23 @@ def rendered(result: AuditResult, kind: str) -> bytes:
 def lines(result: AuditResult) -> Iterator[str]:
     """Yield what a person reads: the verdict first, then what changed, then what is violated."""
     night, drift = result.night, result.drift
-    verdict = " and ".join(night.verdict) or ("not compared" if result.why else "nothing changed, nothing is violated")
-    yield f"{result.name} {night.at[:10]}: {verdict}"
+    yield f"{result.name} {night.at[:10]}: {result.verdict}"
     yield f"{counted(night.items, 'item')}, {count(night.failed)} failed, {counted(night.units, 'unit')} spent."
     if result.why:
         yield f"It was not compared: {result.why}"
         return
-    yield ""
-    if drift.is_first:
+    if result.is_night:
+        yield ""
+    if drift.is_first and result.is_night:
         yield "This is the first night: there is nothing to compare with."
-    else:
+    elif result.is_night:
         yield from _drift(result)
     if result.judgement.policies:
         yield ""
         yield from policies.lines(result.judgement)
-    yield ""
-    yield f"Page: {result.history}/pages/{night.run}.html"
+    if result.is_night:
+        yield ""
+        yield f"Page: {result.history}/pages/{night.run}.html"
 
 
 def _drift(result: AuditResult) -> Iterator[str]:

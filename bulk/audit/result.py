@@ -39,3 +39,17 @@ class AuditResult(msgspec.Struct, frozen=True, kw_only=True):
     def is_compared(self) -> bool:
         """Whether the night was compared and judged."""
         return not self.why
+
+    @property
+    def is_night(self) -> bool:
+        """Whether it is of a history: `bulk audit test` looks at one run alone, and writes no page."""
+        return bool(self.nights)
+
+    @property
+    def verdict(self) -> str:
+        """What was found, for people, in a few words."""
+        if self.why:
+            return "not compared"
+        failed = any(policy.is_failed for policy in self.judgement.policies)
+        calm = "no policy of severity error is violated" if failed else "nothing is violated"
+        return " and ".join(self.night.verdict) or (f"nothing changed, {calm}" if self.is_night else calm)

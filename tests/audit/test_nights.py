@@ -107,6 +107,23 @@ def test_policies_are_judged_night_by_night(nights):
     assert (tested.exit_code, json.loads(tested.out)["night"]["waived"]) == (0, 0)
 
 
+def test_the_first_line_agrees_with_the_rest(nights):
+    """A warning is violated: the first line does not say that nothing is; a test of policies names no page, for it
+    writes none, and knows of no night before."""
+    nights.home.write("policies/owners.sql", POLICY.replace("severity: error", "severity: warning"))
+    nights.items = [ABSENT]
+    nights.write(policies=["policies/*.sql"])
+    ran = nights.audit()
+    assert ran.exit_code == 0
+    assert ran.out.partition("\n")[0].endswith(": nothing changed, no policy of severity error is violated")
+    assert "FAIL owners (warning): 1 new" in ran.out
+    run = f"audits/files/runs/{nights.history().nights[0].run}"
+    tested = nights.home.run("audit", "test", "files.yaml", run)
+    assert (tested.exit_code, "FAIL owners" in tested.out) == (0, True)
+    assert tested.out.partition("\n")[0].endswith(": no policy of severity error is violated")
+    assert ("Page" in tested.out, "first night" in tested.out) == (False, False)
+
+
 def test_an_audit_that_was_killed_goes_on(nights):
     """Killed while it reads, the next start goes on with the same run, and asks nothing twice."""
     nights.items = [{"owner": "acme-fleet", "repo": f"repo-{number:05}", "path": "README.md"} for number in range(400)]

@@ -32,7 +32,6 @@ class Bar:
 def page_of(result: AuditResult) -> str:
     """Return the whole page."""
     css, script = asset("report.css"), asset("audit.js", PACKAGE)
-    verdict = " and ".join(result.night.verdict) or "nothing changed, nothing is violated"
     open_ = [each for each in result.judgement.violations if each.status != FIXED]
     tone = "bad" if "violation" in result.night.verdict else "doubt" if result.night.verdict else "good"
     template = environment(PACKAGE).get_template("audit.html.j2")
@@ -41,7 +40,7 @@ def page_of(result: AuditResult) -> str:
         css=css,
         script=script,
         policy=content_policy(css, script),
-        verdict=verdict,
+        verdict=result.verdict,
         tone=tone,
         meaning=MEANINGS.get(result.exit_code, ""),
         bars=_bars(result.nights),
