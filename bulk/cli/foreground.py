@@ -139,10 +139,12 @@ def _kept(path: Path, run_dir: Path) -> contextlib.AbstractContextManager[object
         UsageError: it can't be written.
     """
     from bulk.clock import Clock
-    from bulk.serve.metrics.metrics_file import MetricsFile
+    from bulk.serve.metrics.metrics_file import MetricsFile, is_replaceable
 
     if not path.absolute().parent.is_dir():
         raise UsageError(f"--metrics: {path.parent} is not a folder")
+    if path.exists() and not is_replaceable(path):
+        raise UsageError(f"--metrics: {path} exists already and holds no figures of a run; name another file")
     return MetricsFile(path, run_dir, Clock(), output.say)
 
 

@@ -66,7 +66,7 @@ def refuse_foreign(path: Path) -> None:
         RunDirectoryError: it is no ledger of ours, is cut short, or is newer than this program.
         OSError: it can't be read.
     """
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         header = file.read(_HEADER_BYTES)
     if len(header) < _HEADER_BYTES and _MAGIC.startswith(header[: len(_MAGIC)]):
         raise damaged(path, "it is cut short")

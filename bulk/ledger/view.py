@@ -67,8 +67,14 @@ class LedgerView:
         try:
             refuse_foreign(self._path)
         except OSError as error:
-            reason = f"{LEDGER} can't be read: {error.strerror}" if self._path.exists() else f"it has no {LEDGER}"
-            raise RunDirectoryError(f"{run_dir} is not a run directory: {reason}") from None
+            raise RunDirectoryError(f"{run_dir} is not a run directory: {self._missing(error)}") from None
+
+    def _missing(self, error: OSError) -> str:
+        if self._path.exists():
+            return f"{LEDGER} can't be read: {error.strerror}"
+        there = f"it has no {LEDGER}" if self.run_dir.is_dir() else "it is a file"
+        there = there if self.run_dir.exists() else "there is no such folder"
+        return f"{there}; `bulk runs` lists the runs below a folder"
 
     def identity(self) -> RunIdentity:
         """Return whose run it is; `jobs` in their order."""

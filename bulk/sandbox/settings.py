@@ -208,14 +208,14 @@ class Settings:
             rate_limits={} if off else dict(_rate_limit(text) for text in rate_limit),
             rate_limit_off=off,
             tokens=tuple(_token(text) for text in token),
-            latency_ms=_number("--latency", str(latency), "25"),
+            latency_ms=_number("--latency ", str(latency), "25"),
             faults=dict(_fault(text) for text in fault),
             fault_seed=fault_seed,
             journal=None if journal is None else Path(journal),
             deliver_to=tuple(deliver_to),
             base_path=base_path.rstrip("/"),
             etag=etag or "",
-            mint_lag_s=_number("--mint-lag", str(mint_lag), "4"),
+            mint_lag_s=_number("--mint-lag ", str(mint_lag), "4"),
         )
 
 
@@ -223,7 +223,7 @@ def _number(option: str, text: str, example: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise SettingError(f"{option} {text!r} is not a number: write {option} {example}") from None
+        raise SettingError(f"{option}{text!r} is not a number: write {option}{example}") from None
 
 
 def _rate_limit(text: str) -> tuple[str, RateLimit]:
@@ -237,7 +237,7 @@ def _token(text: str) -> ExtraToken:
     # The message leaves the text out: it holds a token.
     found = re.fullmatch(r"([\x21-\x39\x3b-\x3c\x3e-\x7e]+)=([A-Za-z0-9-]+)(?::([0-9]+(?:\.[0-9]+)?))?", text)
     if found is None:
-        raise SettingError("--token: write NAME=USER or NAME=USER:SECONDS, as in my-token=alice:90 (no spaces)")
+        raise SettingError("--token: write NAME=USER or NAME=USER:SECONDS, as in rehearsal=alice:90 (no spaces)")
     return ExtraToken(found[1], found[2], None if found[3] is None else float(found[3]))
 
 

@@ -111,6 +111,8 @@ def test_version_imports_no_engine() -> None:
         (["report", "somewhere", "--format", "html", "--only", "failed"], "--only chooses items"),
         (["sandbox", "--fault", "meteor=1"], "the kinds are"),
         (["sandbox", "--rate-limit", "core"], "core=1000/5"),
+        (["sandbox", "--token", "x"], "as in rehearsal=alice:90"),
+        (["sandbox", "--fault", "drop-after=x"], "write --fault drop-after=0.05"),
         (["completion", "tcsh"], "'tcsh' is not one of"),
     ],
 )
@@ -141,6 +143,46 @@ def test_a_run_that_is_not_there_exits_5(command: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (5, "")
     assert "empty" in done.stderr
     assert list((tmp_path / "empty").iterdir()) == []
+    (tmp_path / "file").write_text("x")
+    for name, reason in (("nowhere", "there is no such folder"), ("file", "it is a file")):
+        done = bulk(command, name, cwd=tmp_path)
+        assert (done.returncode, f"{reason}; `bulk runs`" in done.stderr) == (5, True), done.stderr
+
+
+@pytest.mark.parametrize("command", [["run"], ["check"], ["plan"], ["approve"], ["audit"], ["rehearse", "--offline"]])
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(command: list[str], tmp_path: Path) -> None:
+    """A named pipe in place of a manifest or a plan is refused at once."""
+    os.mkfifo(tmp_path / "pipe")
+    done = bulk(*command, "pipe", cwd=tmp_path)
+    assert (done.returncode, "pipe" in done.stderr, "is not a regular file" in done.stderr) == (2, True, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (["plan", "--live"], "-o"),
+        (["run"], "--metrics"),
+        (["audit"], "--out"),
+        (["audit", "test", "m.yaml", "run"], "--out"),
+    ],
+)
+def test_no_output_takes_the_place_of_something_else(command: list[str], option: str, tmp_path: Path) -> None:
+    """A manifest, a folder and a pipe are refused as the file of a plan, of figures or of a night, before anything
+    is sent: a slip of the hand destroys nothing."""
+    text = (
+        "# A manifest.\nversion: 1\nplatform: {base_url: 'http://127.0.0.1:9/api/v3'}\n"
+        "jobs: {x: {operation: readme.get, items: [{owner: acme, repo: api}]}}\n"
+    )
+    (tmp_path / "m.yaml").write_text(text)
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    manifest = [] if "m.yaml" in command else ["m.yaml"]
+    for file in ("m.yaml", "folder", "pipe"):
+        done = bulk(*command, *manifest, option, file, cwd=tmp_path, BULK_TOKEN="x")
+        assert (done.returncode, option in done.stderr, file in done.stderr) == (2, True, True), done.stderr
+    assert (tmp_path / "m.yaml").read_text() == text
+    assert (tmp_path / "pipe").is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "m.yaml", "pipe"]
 
 
 def test_operations_are_listed_for_people_and_for_programs() -> None:

@@ -66,6 +66,22 @@ def plan(
     return 0
 
 
+def _refuse_taken(out: Path | None) -> None:
+    """Refuse a file that a plan can't be written to, before anything is looked at.
+
+    Raises:
+        UsageError: something else than a plan is there, or its folder is not.
+    """
+    from bulk.engine.agreement import plan_file
+
+    if out is None:
+        return
+    if not out.absolute().parent.is_dir():
+        raise UsageError(f"-o: {out.parent} is not a folder")
+    if out.exists() and not plan_file.is_plan(out):
+        raise UsageError(f"-o: {out} exists already and is no plan, so that it is not overwritten; name another file")
+
+
 def _look(manifest: Path, out: Path | None, most_shown: int, overrides: "Overrides") -> int:
     import platformdirs
 
@@ -74,6 +90,7 @@ def _look(manifest: Path, out: Path | None, most_shown: int, overrides: "Overrid
     from bulk.engine.migrations import live_plan
     from bulk.report.render import live_plan_text
 
+    _refuse_taken(out)
     with display("auto", sys.stderr) as shown:
         found = event_loop.run(
             lambda: live_plan.look_at(

@@ -99,6 +99,8 @@ def write_plan(plan: PlanFile, path: Path) -> None:
 
 def is_plan(path: Path) -> bool:
     """Return whether a file begins as a live plan does, also where an editor has laid it out otherwise."""
+    if not path.is_file():  # a pipe that nobody writes to would never begin
+        return False
     try:
         with path.open("rb") as file:
             return _MARK.match(file.read(_MARK_BYTES)) is not None
@@ -110,8 +112,10 @@ def read_plan(path: Path) -> PlanFile:
     """Return the plan in a file.
 
     Raises:
-        RunDirectoryError: it is no plan, or it was changed.
+        UsageError: it can't be read. RunDirectoryError: it is no plan, or it was changed.
     """
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is not a regular file; name the file that `bulk plan MANIFEST --live -o` has written")
     try:
         data = path.read_bytes()
         plan = msgspec.json.decode(data, type=PlanFile)

@@ -176,6 +176,10 @@ def read(path: Path) -> tuple[bytes, SeedFile]:
     try:
         data = orjson.loads(content.removeprefix(BOM_UTF8)) if path.suffix == ".json" else _from_yaml(content)
         seed = msgspec.convert({} if data is None else data, SeedFile)
+    except UnicodeDecodeError as error:
+        raise SettingError(
+            f"--seed-data {path}: is not UTF-8, at byte {error.start + 1}: name a YAML or JSON file"
+        ) from None
     except (ValueError, RecursionError) as error:  # decoding, orjson and msgspec raise kinds of the first
         reason = " ".join(str(error).split())
         raise SettingError(f"--seed-data {path}: {reason}") from None

@@ -23,6 +23,19 @@ EVERY_S = 15.0
 """How often the file is written anew (seconds)."""
 FIRST_S = 1.0
 """How often it is tried until the run has a ledger (seconds)."""
+BEGINNING = b"# HELP bulk_"
+"""Of each such file: a comment that says what the first figure is."""
+
+
+def is_replaceable(path: Path) -> bool:
+    """Return whether figures may take the place of what is there: earlier ones, or an empty file."""
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(len(BEGINNING)) in (BEGINNING, b"")
+    except OSError:
+        return False
 
 
 class MetricsFile:

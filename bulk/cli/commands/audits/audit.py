@@ -94,7 +94,7 @@ def night(
         within_s = quantities.duration_s(resume_within)
     except ValueError as error:
         raise UsageError(f"--resume-within: {error}") from None
-    _refuse(out)
+    _refuse(out, manifest)
     now = Clock().now()
     read = read_manifest(manifest, overrides, os.environ)
     prepared = audits.prepare(read, now)
@@ -132,7 +132,7 @@ def test(*, manifest: Path, run: Path, kind: str, out: Path | None, overrides: "
     from bulk.clock import Clock
     from bulk.manifest.reading import read_manifest
 
-    _refuse(out)
+    _refuse(out, manifest)
     now = Clock().now()
     prepared = audits.prepare(read_manifest(manifest, overrides, os.environ), now)
     result = audits.judge_run(prepared, run, now)
@@ -190,12 +190,16 @@ def _overlapped(folder: Path, overlap: str) -> int:
     return 0
 
 
-def _refuse(out: Path | None) -> None:
-    """Refuse a file that can't be written, before a night is spent on it."""
+def _refuse(out: Path | None, manifest: Path) -> None:
+    """Refuse a file that can't be written, or should not be, before a night is spent on it."""
     if out is None:
         return
+    if out.exists() and manifest.exists() and out.samefile(manifest):
+        raise UsageError(f"--out {out}: is the manifest; name another file")
     if out.is_dir():
         raise UsageError(f"--out {out}: is a folder; name a file")
+    if out.exists() and not out.is_file():
+        raise UsageError(f"--out {out}: is not a regular file; without --out it is printed")
     if not os.access(out.parent, os.W_OK | os.X_OK):
         is_there = out.parent.is_dir()
         raise UsageError(f"--out {out}: {out.parent} {'can not be written' if is_there else 'is no folder'}")

@@ -125,8 +125,10 @@ def _kept_key(path: Path) -> str:
                 file.write(key + "\n")
         except OSError as error:
             raise UsageError(f"--metrics-key: {path} can't be written: {error.strerror}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--metrics-key: {path} can't be read: {error}") from None
+    except OSError as error:
+        raise UsageError(f"--metrics-key: {path} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"--metrics-key: {path} holds no key: it is not UTF-8") from None
     if len(key) < SHORTEST_KEY or not key.isascii() or not key.isprintable() or " " in key:
         raise UsageError(f"--metrics-key: {path} holds no key: at least {SHORTEST_KEY} characters without spaces")
     return key
