@@ -19,7 +19,7 @@ from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.requests.context import RequestContext
 from bulk.execute.writes.settle import lost_write_of
-from bulk.execute.writes.write_loop import WriteLoop, intent_of
+from bulk.execute.writes.write_loop import WriteLoop
 from bulk.manifest.manifest import Entry
 from bulk.model import UNSEEN, Effect, Outcome, Reply, Request
 from bulk.operation import AnyOperation
@@ -103,11 +103,8 @@ class CombinedRun:
         sharing = [entries[place] for place in request.shared_by]
         if request.effect is not Effect.SET or not sharing:
             raise OperationFlaw(f"a combined request can't be sent: {request.method} {request.path}")
-        now = self._shared.clock.now()
         befores = _befores(request)
-        await self._shared.recorder.intend(
-            *(intent_of(entry, request, before, now) for entry, before in zip(sharing, befores, strict=True))
-        )
+        await writes.intend(request, sharing, befores)
         tried = await writes.send(request, lambda *_: False)
         reply = tried.reply
         if reply is not None and tried.kind is VerdictKind.ACCEPTED and not reply.is_truncated:

@@ -31,7 +31,7 @@ from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
 from bulk.execute.writes.recent_creations import RecentCreations
 from bulk.execute.writes.recent_writes import RecentWrites
 from bulk.execute.writes.settle import LostWrite, Settler, lost_again, lost_write_of, own_before
-from bulk.execute.writes.write_loop import WriteLoop, intent_of, is_in_progress
+from bulk.execute.writes.write_loop import WriteLoop, is_in_progress
 from bulk.manifest.manifest import Entry
 from bulk.model import (
     UNSEEN,
@@ -95,9 +95,9 @@ class Shared:
         if permit is not None:
             self.sender.return_unused(permit)
 
-    def write_loop(self, context: RequestContext) -> WriteLoop:
+    def write_loop(self, context: RequestContext, *, is_in_doubt: bool = False) -> WriteLoop:
         """Return what sends the writes of one item, or of items together."""
-        return WriteLoop(self.sender, self.clock, self.dice, context)
+        return WriteLoop(self.sender, self.recorder, self.clock, self.dice, context, is_in_doubt=is_in_doubt)
 
     async def let_late_writes_pass(
         self, operation: AnyOperation, entry: Entry, item: Item, request: Request, context: RequestContext
@@ -327,10 +327,10 @@ class ItemRun:
             return skipped(ErrorCode.STALE, STALE)
         shared.sender.step_aside(self._tally)
         await shared.let_late_writes_pass(self._operation, self._entry, self._item, request, self._context)
-        if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (request.method, request.path):
-            await shared.recorder.intend(intent_of(self._entry, request, own_before(request), shared.clock.now()))
         if self._writes is None:
-            self._writes = shared.write_loop(self._context)
+            self._writes = shared.write_loop(self._context, is_in_doubt=lost_write is not None)
+        if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (request.method, request.path):
+            await self._writes.intend(request, [self._entry], [own_before(request)])
         tried = await self._writes.send(request, self._is_to_be_settled)
         reply = tried.reply
         self._doubt_what_was_refused_otherwise(tried)

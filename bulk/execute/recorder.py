@@ -16,7 +16,7 @@ import anyio.lowlevel
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
 from bulk.ledger.protocol import RunLedger
-from bulk.ledger.records import Action, Intent, Minute, Record, StoredTally
+from bulk.ledger.records import Action, Entry, Intent, Minute, Record, StoredTally, Withdrawn
 from bulk.status import RunStatus
 from bulk.storage.disk_threads import Disk
 
@@ -45,7 +45,7 @@ GRACE_S = 10.0
 
 @dataclass(slots=True, eq=False)
 class _Group:
-    entries: list[Intent | Record] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
     size_bytes: int = 0
     intents: int = 0
     tallies: Mapping[int, StoredTally] | None = None
@@ -139,6 +139,16 @@ class Recorder:
         await group.done.wait()
         if self.failure is not None:
             raise RunStopped(str(self.failure))
+
+    def withdraw(self, *intents: Withdrawn) -> None:
+        """Take back what `intend` has made durable, because the write did not leave.
+
+        Where the process ends before that is durable, the next one settles them as if they had been sent.
+        """
+        self._group.entries += intents
+        self._group.size_bytes += INTENT_BYTES * len(intents)
+        self._waiting_bytes += INTENT_BYTES * len(intents)
+        self._wanted.set()
 
     def record(self, record: Record, size_bytes: int, *, is_alone: bool = False) -> None:
         """Hand over an item that has ended.

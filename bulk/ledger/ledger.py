@@ -141,22 +141,19 @@ class Ledger:
             outcomes, sums = rows.outcome_rows(records, lengths, position, self._words)
             opened = {(intent.job, intent.index) for intent in intents}
             intent_rows, before_rows = [rows.intent_row(intent) for intent in intents], rows.before_rows(records)
-            ended = [
-                (record.job, record.finished.index)
-                for record in records
-                if record.finished.outcome is not OutcomeKind.UNKNOWN and not record.may_arrive_late
-            ]
-            closed = [key for key in ended if key in self._open or key in opened]
+            closed = [key for key in rows.closing(records) if key in self._open or key in opened]
+            withdrawn = [key for key in rows.withdrawn(batch) if key in self._open and key not in opened]
             try:
                 with self._transaction() as connection:
                     if lines:
                         self._chunks.cover(connection, self._file.fd, position, lines)
                     connection.executemany(rows.ADD_INTENT, intent_rows)
                     insert(connection, "outcomes", outcomes)
-                    connection.executemany(rows.CLOSE_INTENT, closed)
+                    connection.executemany(rows.CLOSE_INTENT, [*closed, *withdrawn])
                     connection.executemany(rows.KEEP_BEFORE, before_rows)
                     leaves = digests.row_leaves(digests.LeafKind.INTENT, intent_rows)
                     leaves += digests.row_leaves(digests.LeafKind.BEFORE, before_rows)
+                    leaves += [digests.withdrawn_leaf(*key) for key in withdrawn]
                     leaves += digests.line_leaves(((row[0], row[1]) for row in outcomes), lines, lengths)
                     self.chain.add(connection, leaves)
                     connection.executemany(rows.ADD_COUNT, sums)
@@ -172,7 +169,7 @@ class Ledger:
                 self._chunks.accept()
             self.chain.accept()
             self._open.update(opened)
-            self._open.difference_update(closed)
+            self._open.difference_update(closed, withdrawn)
             self._moved.clear()
         self._reached(Point.COMMITTED)
 

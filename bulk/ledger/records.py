@@ -15,8 +15,8 @@ from bulk.status import RunStatus
 class Intent(msgspec.Struct, frozen=True):
     """A write that is about to leave; durable before its first byte does.
 
-    An item has at most one open intent: a later one replaces it, and its outcome closes it, unless that is `unknown` or
-    an earlier send may still arrive.
+    An item has at most one open intent: a later one replaces it, `Withdrawn` takes it back, and its outcome closes it,
+    unless that is `unknown` or an earlier send may still arrive.
 
     Attributes:
         job: the job's number.
@@ -33,6 +33,17 @@ class Intent(msgspec.Struct, frozen=True):
     before: Any
     effect: Effect
     sent_at: float
+
+
+class Withdrawn(msgspec.Struct, frozen=True):
+    """An intent that is taken back: the write did not leave, and nothing else of its item was ever sent.
+
+    Attributes:
+        job: the job's number. index: the item's place in it.
+    """
+
+    job: int
+    index: int
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
@@ -67,7 +78,7 @@ class Record:
         self.new_names, self.before = new_names, before
 
 
-Entry: TypeAlias = Intent | Record
+Entry: TypeAlias = Intent | Record | Withdrawn
 
 
 class StoredTally(NamedTuple):

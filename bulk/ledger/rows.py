@@ -8,7 +8,7 @@ import msgspec
 import orjson
 
 from bulk.ledger import results
-from bulk.ledger.records import Action, Intent, Minute, Record, RunIdentity, StoredTally
+from bulk.ledger.records import Action, Entry, Intent, Minute, Record, RunIdentity, StoredTally, Withdrawn
 from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk.redaction import redact, redact_json
 from bulk.status import STATES, RunStatus
@@ -124,6 +124,20 @@ def intent_row(intent: Intent) -> tuple[Any, ...]:
     """Return a row of the table `intents`."""
     before = None if intent.before is UNSEEN else results.dump(intent.before)
     return (intent.job, intent.index, intent.method, intent.path, before, _EFFECTS[intent.effect], intent.sent_at)
+
+
+def closing(records: Sequence[Record]) -> list[tuple[int, int]]:
+    """Return job and index of each item whose outcome closes an intent that it has."""
+    return [
+        (record.job, record.finished.index)
+        for record in records
+        if record.finished.outcome is not OutcomeKind.UNKNOWN and not record.may_arrive_late
+    ]
+
+
+def withdrawn(batch: Sequence[Entry]) -> list[tuple[int, int]]:
+    """Return job and index of each intent of a group that is taken back."""
+    return [(entry.job, entry.index) for entry in batch if type(entry) is Withdrawn]
 
 
 def outcome_rows(

@@ -10,10 +10,9 @@ from typing import Any
 
 import zstandard
 
-from bulk.ledger import results
+from bulk.ledger import results, rows
 from bulk.ledger.records import Action, Entry, Intent, Record
-from bulk.ledger.rows import before_rows
-from bulk.model import UNSEEN, Effect, OutcomeKind
+from bulk.model import UNSEEN, Effect
 
 _EFFECTS = {effect: effect.value for effect in Effect}
 _LEVEL = 1
@@ -28,7 +27,7 @@ class Group:
     Attributes:
         arguments: of `commit_group`, from `sent_job` to `image`.
         shards: that it touches, in order; -1 stands for what is not held.
-        opened: keys of its intents; closed: of the intents that its outcomes close.
+        opened: keys of its intents; closed: of the intents that its outcomes close, or that are taken back.
         digest: the same for the same entries.
         entries: how many there are, actions too (count).
     """
@@ -46,19 +45,14 @@ class Group:
         latest = {(entry.job, entry.index): entry for entry in batch if type(entry) is Intent}
         records = [entry for entry in batch if type(entry) is Record]
         self.opened = latest.keys()
-        self.closed = [
-            key
-            for record in records
-            if record.finished.outcome is not OutcomeKind.UNKNOWN
-            and not record.may_arrive_late
-            and ((key := (record.job, record.finished.index)) in open_keys or key in latest)
-        ]
+        withdrawn = [key for key in rows.withdrawn(batch) if key in open_keys and key not in latest]
+        self.closed = [key for key in rows.closing(records) if key in open_keys or key in latest] + withdrawn
         intents = _intent_columns(latest.values(), shard_of)
         lines, outcomes, sums = _outcome_columns(records, shard_of, words)
-        shards = {*intents[2], *outcomes[2]}
+        shards = {*intents[2], *outcomes[2], *(shard_of(*key) for key in withdrawn)}
         self.shards = sorted(shards)
         born = [name for record in records for name in record.new_names]
-        images = [list(column) for column in zip(*before_rows(records), strict=True)] or [[], [], []]
+        images = [list(column) for column in zip(*rows.before_rows(records), strict=True)] or [[], [], []]
         self.entries = len(batch) + len(actions)
         digest = hashlib.blake2b(bytes(lines), digest_size=16)
         for column in (
@@ -68,6 +62,7 @@ class Group:
             *outcomes[3:5],
             born,
             *images,
+            withdrawn,
             actions,
         ):  # not the shards
             digest.update(repr(column).encode())

@@ -9,7 +9,7 @@ import anyio
 from bulk.errors import BulkError, RunStopped
 from bulk.execute.recorder import CommitHooks, Recorder
 from bulk.ledger.ledger import Ledger
-from bulk.ledger.records import Intent, Record, StoredTally
+from bulk.ledger.records import Entry, Record, StoredTally
 from tests.ledger import samples
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -38,7 +38,7 @@ class Bench:
         self.slow_s, self.full = 0.001, 0
         self.told: list[tuple[float, int]] = []
         self.stops: list[RunStopped] = []
-        self.groups: list[tuple[float, list[Intent | Record]]] = []
+        self.groups: list[tuple[float, list[Entry]]] = []
         self.in_flight = 0
         self.recorder = Recorder(
             self._noting(self.ledger),
@@ -52,7 +52,7 @@ class Bench:
     def _noting(self, ledger: Ledger) -> Ledger:
         real = ledger.commit
 
-        def commit(batch: Sequence[Intent | Record], *others: Any) -> None:
+        def commit(batch: Sequence[Entry], *others: Any) -> None:
             if self.full:
                 self.full -= 1
                 raise FULL

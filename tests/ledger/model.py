@@ -5,14 +5,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from bulk.ledger.protocol import RunLedger
-from bulk.ledger.records import Intent, Record
+from bulk.ledger.records import Entry, Intent, Record, Withdrawn
 from bulk.model import ErrorCode, OutcomeKind
 from tests.ledger.samples import JOBS, finished, intent
 
 ITEMS = 12
 KINDS = st.sampled_from(OutcomeKind)
+TAKEN_BACK = "its write did not leave"
 KEYS = st.tuples(st.integers(0, 1), st.integers(0, ITEMS - 1))
-GROUPS = st.lists(st.tuples(KEYS, st.none() | KINDS), max_size=8, unique_by=lambda entry: entry[0])
+GROUPS = st.lists(
+    st.tuples(KEYS, st.none() | st.just(TAKEN_BACK) | KINDS), max_size=8, unique_by=lambda entry: entry[0]
+)
 
 
 class LedgerModel(RuleBasedStateMachine):
@@ -26,11 +29,13 @@ class LedgerModel(RuleBasedStateMachine):
         self.done: dict[tuple[int, int], tuple[OutcomeKind, str]] = {}
         self.sent: dict[tuple[int, int], Intent] = {}
 
-    def group(self, entries) -> list[Intent | Record]:
-        made: list[Intent | Record] = []
+    def group(self, entries) -> list[Entry]:
+        made: list[Entry] = []
         for (job, index), kind in entries:
             self.writes += 1
-            if kind is None:
+            if kind == TAKEN_BACK:
+                made.append(Withdrawn(job, index))
+            elif kind is None:
                 made.append(intent(index, job=job, before={"n": self.writes}))
             else:
                 made.append(Record(job, finished(index, kind, job=job, result=f"{self.writes}" * (self.writes % 200))))
@@ -39,6 +44,9 @@ class LedgerModel(RuleBasedStateMachine):
     def apply(self, group) -> None:
         """What a durable group means."""
         for entry in group:
+            if isinstance(entry, Withdrawn):
+                self.sent.pop((entry.job, entry.index), None)
+                continue
             if isinstance(entry, Intent):
                 self.sent[entry.job, entry.index] = entry
                 continue

@@ -1,17 +1,21 @@
-"""Sends a write until it is decided or its answer is lost: the writes of one item, and those that items share."""
+"""Sends a write until it is decided or its answer is lost: the writes of one item, and those that items share.
+
+Before it leaves the ledger knows of it; where it can't leave any more, the ledger forgets it again.
+"""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bulk.clock import Clock
+from bulk.execute.recorder import Recorder
 from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.patience import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.retry_budget import pause_s, unexplained_pause_s
 from bulk.execute.requests.tried import Tried
 from bulk.execute.requests.wait_reasons import WaitReason
-from bulk.ledger.records import Intent
+from bulk.ledger.records import Intent, Withdrawn
 from bulk.manifest.manifest import Entry
 from bulk.model import FailureKind, Request
 from bulk.platform.classification import VerdictKind
@@ -26,6 +30,9 @@ _ACCEPTED = VerdictKind.ACCEPTED
 class WriteLoop:
     """Sends the writes of one item, or of items that share theirs, again and again until each is decided.
 
+    Args:
+        is_in_doubt: whether an earlier process has sent something for the item.
+
     Attributes:
         is_to_be_settled: the last write was refused, would be sent again, and is to be looked for before.
     """
@@ -35,20 +42,48 @@ class WriteLoop:
         "_clock",
         "_context",
         "_dice",
+        "_has_left",
+        "_intended",
         "_limited",
+        "_recorder",
         "_sender",
         "_unexplained",
+        "_unsent",
         "is_to_be_settled",
     )
 
-    def __init__(self, sender: RequestSender, clock: Clock, dice: random.Random, context: RequestContext) -> None:
-        self._sender, self._clock, self._dice, self._context = sender, clock, dice, context
-        self._limited = self._unexplained = 0
+    def __init__(
+        self,
+        sender: RequestSender,
+        recorder: Recorder,
+        clock: Clock,
+        dice: random.Random,
+        context: RequestContext,
+        *,
+        is_in_doubt: bool,
+    ) -> None:
+        self._sender, self._recorder, self._clock, self._dice = sender, recorder, clock, dice
+        self._context, self._has_left = context, is_in_doubt
+        self._intended: Sequence[Entry] = ()
+        self._limited = self._unexplained = self._unsent = 0
         self._busy_since = -1.0
         self.is_to_be_settled = False
 
+    async def intend(self, request: Request, entries: Sequence[Entry], befores: Sequence[Any]) -> None:
+        """Make it durable that a write is about to leave for these items; `befores`: what was there, of each.
+
+        Raises:
+            RunStopped: the disk refuses; the write must not leave.
+        """
+        now = self._clock.now()
+        pairs = zip(entries, befores, strict=True)
+        await self._recorder.intend(*(intent_of(entry, request, before, now) for entry, before in pairs))
+        self._intended = entries
+
     async def send(self, request: Request, settles: Callable[[Request, Tried], bool]) -> Tried:
         """Return the answer that decides, or what is known where there is none; see `is_to_be_settled`.
+
+        Where nothing more may be sent, and nothing of these items has ever left, their intents are withdrawn.
 
         Args:
             settles: called with a refusal after which the write would be sent again: whether it is looked for before.
@@ -56,8 +91,18 @@ class WriteLoop:
         Raises:
             CredentialRefused, Draining, RunStopped: nothing more may be sent.
         """
+        try:
+            tried = await self._until_decided(request, settles)
+        except BaseException:
+            if not self._has_left and self._context.tally.sends == self._unsent:
+                self._recorder.withdraw(*(Withdrawn(entry.job, entry.index) for entry in self._intended))
+            raise
+        self._has_left = True
+        return tried
+
+    async def _until_decided(self, request: Request, settles: Callable[[Request, Tried], bool]) -> Tried:
         tally, sender = self._context.tally, self._sender
-        tally.sends = 0
+        tally.sends = self._unsent = 0
         self.is_to_be_settled = False
         while True:
             tried = await sender.once(request, self._context)
@@ -65,6 +110,7 @@ class WriteLoop:
             if reply is None:
                 if tried.failure is not None and tried.failure.kind is FailureKind.LOST:
                     return tried
+                self._unsent += 1
                 await sender.pause(NOT_SENT_PAUSE_S)
                 continue
             if kind is _ACCEPTED:

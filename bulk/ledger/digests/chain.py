@@ -1,9 +1,9 @@
 """The digest chain: each commit adds a link over all that it makes durable, in the same transaction.
 
 A link is `head = SHA-256(head before it ‖ leaves)`. A leaf says of which kind it is and of which item, and has 16 bytes
-of SHA-256 of what was written: an intent, a line of the results, a before-image, that an item was reopened, or the
-files that the run was begun with. Leaves are kept, because rows of intents go and lines are replaced: so each leaf can
-be looked up, and the last one of an item says how its line must be now.
+of SHA-256 of what was written: an intent, a line of the results, a before-image, that an item was reopened or its
+intent taken back, or the files that the run was begun with. Leaves are kept, because rows of intents go and lines are
+replaced: so each leaf can be looked up, and the last one of an item says how its line must be now.
 """
 
 import hashlib
@@ -32,6 +32,7 @@ class LeafKind(IntEnum):
     BEFORE = 4
     REOPENED = 5  # the item's line does not count any more
     ENDED = 6  # the end of an epoch
+    WITHDRAWN = 7  # the item's intent was taken back, because its write did not leave
 
 
 class Chain:
@@ -96,6 +97,11 @@ def row_digest(row: Sequence[Any]) -> bytes:
 def reopened_leaf(job: int, index: int) -> bytes:
     """Return the leaf that says that an item is to be done again."""
     return LEAF.pack(LeafKind.REOPENED, job, index, NOTHING)
+
+
+def withdrawn_leaf(job: int, index: int) -> bytes:
+    """Return the leaf that says that an item's write did not leave."""
+    return LEAF.pack(LeafKind.WITHDRAWN, job, index, NOTHING)
 
 
 def other_leaf(kind: LeafKind, rows: Iterable[Sequence[Any]]) -> bytes:

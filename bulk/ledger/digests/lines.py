@@ -36,12 +36,13 @@ class LastLeaves:
         self._by_job: dict[int, bytearray] = {}
 
     def add(self, leaves: bytes) -> Iterator[tuple[int, int, int, bytes]]:
-        """Take in the leaves of a link; yield those that are not about lines: kind, job, index, digest."""
+        """Take in the leaves of a link; yield those that are not of lines: kind, job, index, digest."""
         by_job, line, reopened = self._by_job, int(LeafKind.LINE), int(LeafKind.REOPENED)
         for kind, job, index, digest in LEAF.iter_unpack(leaves):
-            if kind != line and kind != reopened:
+            if kind != line:
                 yield kind, job, index, digest
-                continue
+                if kind != reopened:
+                    continue
             digests = by_job.get(job)
             if digests is None:
                 digests = by_job[job] = bytearray()

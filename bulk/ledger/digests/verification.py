@@ -8,7 +8,7 @@ import hashlib
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -132,7 +132,7 @@ def _check_files(run_dir: Path, found: _Found) -> bool:
 def _check_ledger(run_dir: Path, connection: sqlite3.Connection, found: _Found) -> None:
     if not has_table(connection, "links"):
         raise RunDirectoryError("the run was made by a version without a digest chain")
-    last, others = LastLeaves(), dict[tuple[int, int, int], bytes]()
+    last, others, undone = LastLeaves(), dict[tuple[int, int, int], bytes](), set[tuple[int, int]]()
     noted = found.head
     head = chain.GENESIS
     for place, (number, kept, leaves) in enumerate(connection.execute("SELECT * FROM links ORDER BY number"), 1):
@@ -142,12 +142,19 @@ def _check_ledger(run_dir: Path, connection: sqlite3.Connection, found: _Found) 
             found.add("chain", LEDGER, f"link {place:,} of the chain is not what its leaves and the links before say")
             head = kept
             continue  # what it says of items is not to be trusted
-        others.update(((kind, job, index), digest) for kind, job, index, digest in last.add(leaves))
+        for kind, job, index, digest in last.add(leaves):
+            if kind in (LeafKind.REOPENED, LeafKind.WITHDRAWN):
+                undone.add((job, index))  # from here on it need have neither line nor intent
+                continue
+            others[kind, job, index] = digest
+            if kind == LeafKind.INTENT:
+                undone.discard((job, index))
     found.head = head.hex()
     if noted and noted != found.head:
         found.add("head", file_digests.DIGESTS, "it ends with another head than the chain")
     _check_lines(run_dir, connection, last, found)
     _check_rows(connection, others, found)
+    _check_open(connection, [key for key in others if key[1:] not in undone], last, found)
     _check_parts(run_dir, connection, others, found)
     _check_sums(connection, found)
 
@@ -191,6 +198,21 @@ def _check_rows(connection: sqlite3.Connection, others: dict[tuple[int, int, int
             if wanted is not None and wanted != chain.row_digest(row):
                 found.add("ledger", LEDGER, f"its {name} was changed", names.get(row[0]), row[1])
             found.intents += kind is LeafKind.INTENT
+
+
+def _check_open(
+    connection: sqlite3.Connection, written: Iterable[tuple[int, int, int]], last: LastLeaves, found: _Found
+) -> None:
+    """Look for intents that are gone, though their items have not ended and nobody has taken them back.
+
+    Args:
+        written: kind, job and index of leaves.
+    """
+    names = dict(connection.execute("SELECT number, name FROM jobs").fetchall())
+    kept = set(connection.execute("SELECT job, idx FROM intents").fetchall())
+    for kind, job, index in written:
+        if kind == LeafKind.INTENT and (job, index) not in kept and last.of(job, index) == chain.NOTHING:
+            found.add("ledger", LEDGER, "its intent was removed", names.get(job), index)
 
 
 def _check_parts(

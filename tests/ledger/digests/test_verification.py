@@ -11,7 +11,7 @@ import pytest
 
 from bulk.errors import RunDirectoryError
 from bulk.ledger.digests.verification import Verification, verify
-from bulk.ledger.records import Record
+from bulk.ledger.records import Record, Withdrawn
 from bulk.ledger.view import LedgerView
 from bulk.model import OutcomeKind
 from tests.ledger.samples import JOBS, STATUS, as_killed, finished, intent, opened, record
@@ -103,6 +103,7 @@ def is_refused(run_dir: Path) -> bool:
         ("DELETE FROM links WHERE number = 2", "link 2"),
         ("UPDATE links SET leaves = zeroblob(length(leaves)) WHERE number = 3", "link 3"),
         ("UPDATE intents SET path = '/elsewhere'", "intent was changed"),
+        ("DELETE FROM intents", "intent was removed"),
         ("UPDATE meta SET base_url = 'http://other'", "whose run it is"),
         ("UPDATE counts SET items = items + 1", "counts are not"),
         ("UPDATE outcomes SET outcome = (SELECT outcome FROM outcomes WHERE idx = 40) WHERE idx = 3", "counts are not"),
@@ -115,6 +116,23 @@ def test_the_ledger_is_compared_with_the_chain(run_dir: Path, sql: str, words: s
     assert without_files(run_dir).flaws == ()
     change(run_dir, sql)
     assert any(words in flaw.message for flaw in verify(run_dir).flaws)
+
+
+def test_an_intent_goes_only_with_a_word(tmp_path: Path) -> None:
+    """What was taken back, ended, or made to-do again has none, and nothing is wrong with that."""
+    run_dir = tmp_path / "run"
+    with opened(run_dir) as ledger:
+        ledger.commit([intent(index) for index in range(4)])
+        ledger.commit([Withdrawn(1, 0), record(1, job=1), record(2, OutcomeKind.FAILED, job=1)])
+        assert ledger.reopen({OutcomeKind.FAILED}) == 1
+        ledger.commit([Withdrawn(1, 3), intent(3)])  # begun anew at once
+        assert ledger.open_intents().keys() == {(1, 3)}
+    found = verify(run_dir)
+    assert (found.flaws, found.intents) == ((), 1)
+    with opened(run_dir) as ledger:
+        ledger.commit([intent(0), intent(2)])
+    change(run_dir, "DELETE FROM intents WHERE idx IN (0, 2)")
+    assert [flaw.index for flaw in verify(run_dir).flaws if "intent was removed" in flaw.message] == [0, 2]
 
 
 def test_a_before_image_is_bound(tmp_path: Path) -> None:
