@@ -96,13 +96,25 @@ def store(folder: Path, name: str, login: Login, clock: Clock) -> Path:
         CredentialMissing: the disk refuses it, or that process stands still.
     """
     path = folder / f"{name}.json"
+    with _written(folder, name, clock), replacing(path) as file:
+        file.write(msgspec.json.encode(login))
+    return path
+
+
+def check_place(folder: Path, name: str, clock: Clock) -> None:
+    """Look whether a login can be kept there, before somebody types a code for it; raises what `store` does."""
+    with _written(folder, name, clock):
+        pass
+
+
+@contextlib.contextmanager
+def _written(folder: Path, name: str, clock: Clock) -> Iterator[None]:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _turn(folder, name, clock, threading.Event()), replacing(path) as file:
-            file.write(msgspec.json.encode(login))
+        with _turn(folder, name, clock, threading.Event()):
+            yield
     except OSError as error:
-        raise CredentialMissing(f"the login can't be kept in {path}: {error.strerror}") from None
-    return path
+        raise CredentialMissing(f"the login can't be kept in {folder / name}.json: {error.strerror}") from None
 
 
 @contextlib.contextmanager

@@ -199,6 +199,16 @@ class _Odd(http.server.BaseHTTPRequestHandler):
         """Nothing."""
 
 
+def test_a_login_that_can_not_be_kept_begins_not(home: Home, platform: Served) -> None:
+    """Nobody types a code for tokens that have no place: exit 2, and the site is not asked."""
+    home.variables["BULK_LOGINS"] = str(home.write("file", ""))
+    asked = len(platform.requests(path="/login"))
+    ran = home.run("login", "bob", "--client-id", "Iv1.fleet", "--base-url", platform.base_url)
+    assert ran.exit_code == 2, ran.err
+    assert "the login can't be kept in" in ran.err
+    assert len(platform.requests(path="/login")) == asked
+
+
 def test_a_login_that_can_not_begin(home: Home, platform: Served) -> None:
     """An unknown client id, a site that is not there, one that answers something else: exit 2, with what to look at."""
     home.write("empty", "")

@@ -30,7 +30,7 @@ def login(*, name: str, overrides: "Overrides", client_id: str) -> int:
     from bulk.manifest.reading import read_platform
     from bulk.manifest.settings import NAME
     from bulk.platform.auth.device_login import Site, log_in
-    from bulk.platform.auth.logins import Login, folder_of, store
+    from bulk.platform.auth.logins import Login, check_place, folder_of, store
 
     if not NAME.fullmatch(name):
         raise UsageError("NAME: write letters, digits, hyphens, underscores and dots")
@@ -42,6 +42,7 @@ def login(*, name: str, overrides: "Overrides", client_id: str) -> int:
     def tell(page: str, code: str) -> None:
         output.say(f"Open {page} and type the code {code}", is_public=True)
 
+    check_place(folder_of(os.environ), name, clock)
     granted = log_in(Site.of(platform.base_url, platform.ca_bundle), client_id, tell, wait)
     bundle = None if platform.ca_bundle is None else str(platform.ca_bundle)
     made = Login.of(platform.base_url, client_id, bundle, granted, clock.now())
