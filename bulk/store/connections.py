@@ -1,6 +1,7 @@
 """How a store is reached, and what it means that it can't be.
 
-A connection that was lost is made anew by the next call. What PostgreSQL says is said on, because it names the cause;
+A connection that was lost is made anew by the next call; one that was ended while nothing was asked on it costs nobody
+an error. What PostgreSQL says is said on, because it names the cause;
 no password is in it. Nothing here retries: who calls knows how long that makes sense. Nothing waits without an end: a
 server that says nothing, behind a proxy that keeps its connections open say, is given up after a while, and so is a
 transaction whose owner has fallen silent, because others wait for its locks.
@@ -9,6 +10,7 @@ transaction whose owner has fallen silent, because others wait for its locks.
 import contextlib
 import math
 import re
+import select
 import threading
 from collections.abc import Generator, Iterator
 from typing import Any, TypeVar
@@ -52,16 +54,25 @@ _SETTINGS = {
     f"-c idle_in_transaction_session_timeout={IDLE_S}s "
     "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
 }
-_UNUSABLE = (errors.UndefinedTable, errors.InvalidSchemaName)
-_NO_SUCH = (
+_UNUSABLE = ("42", "3F")
+"""Begin the codes of what PostgreSQL says where tables or functions are others than those of this version."""
+
+_HOPELESS = (
     "does not exist",
     "no password supplied",
     "authentication failed",
     "no pg_hba.conf",
     "is not permitted",
+    "permission denied for database",
     "definition of service",
+    "does not support SSL",
+    "certificate verify failed",
+    "does not match host name",
+    "invalid port number",
+    "invalid sslmode value",
+    "invalid integer value",
 )
-"""What PostgreSQL says of a user or database that it does not know: trying again would not help."""
+"""What is said of a user, a database or a certificate that will not do: trying again would not help."""
 
 
 T = TypeVar("T")
@@ -168,7 +179,7 @@ def connect(address: StoreAddress, purpose: str, ending: Ending | None = None) -
 
 def _unreached(address: StoreAddress, error: psycopg.Error) -> BulkError:
     said = said_by(error)
-    if any(phrase in said for phrase in _NO_SUCH):
+    if any(phrase in said for phrase in _HOPELESS):
         return UsageError(f"--store: {address} refuses: {said}")
     return RunStopped(f"the store {address} can't be reached: {said}; nothing recorded is lost")
 
@@ -191,10 +202,16 @@ def refusal(error: psycopg.Error, address: StoreAddress) -> BulkError | ValueErr
                 f"the store {address} does not let this user do that ({said}); its owner grants the role: "
                 "GRANT bulk_worker (or bulk_submitter, bulk_reader) TO the user"
             )
-        case _ if isinstance(error, _UNUSABLE):
-            return RunDirectoryError(
-                f"{address} holds no store that this version can use ({said}): bulk store init, or bulk store upgrade"
+        case errors.ReadOnlySqlTransaction():
+            return RunStopped(
+                f"the store {address} takes no writes ({said}): it is a standby, or was made read-only; nothing "
+                "recorded is lost, and the same command goes on where it does (of several hosts, "
+                "target_session_attrs=read-write finds that one)"
             )
+    if (error.sqlstate or "").startswith(_UNUSABLE):
+        return RunDirectoryError(
+            f"{address} holds no store that this version can use ({said}): bulk store init, or bulk store upgrade"
+        )
     if error.sqlstate in (FENCED, GIVEN_UP):
         message = f"the store {address}: another worker took over ({said}); nothing of this group was kept"
         return ShardsLost(message, tuple(map(int, re.findall(r"-?\d+", said))))
@@ -213,6 +230,16 @@ class ShardsLost(RunDirectoryError):
     def __init__(self, message: str, shards: tuple[int, ...]) -> None:
         super().__init__(message)
         self.shards = shards
+
+
+def _was_hung_up(connection: Connection) -> bool:
+    """Return whether a server has said something though it was asked for nothing: that this connection is over, because
+    it was idle for too long, say. What is asked on another one is then asked for the first time."""
+    if connection.closed or connection.pgconn.transaction_status != pq.TransactionStatus.IDLE:
+        return False
+    looking = select.poll()
+    looking.register(connection.fileno(), select.POLLIN)
+    return bool(looking.poll(0))
 
 
 class StoreConnection:
@@ -242,6 +269,8 @@ class StoreConnection:
         with self._lock:
             if self._is_closed:
                 raise ValueError("the connection to the store was closed")
+            if self._connection is not None and _was_hung_up(self._connection):
+                self._connection.close()
             if self._connection is None or self._connection.closed:
                 self._connection = connect(self.address, self._purpose, self._ending)
                 self._connection.silent_s = self._silent_s
@@ -249,8 +278,9 @@ class StoreConnection:
             try:
                 yield self._connection
             except psycopg.Error as error:
-                if self._connection.closed or self._connection.pgconn.transaction_status != pq.TransactionStatus.IDLE:
-                    self._connection.close()
+                is_idle = self._connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
+                if self._connection.closed or not is_idle or isinstance(error, errors.ReadOnlySqlTransaction):
+                    self._connection.close()  # the next one may lead to another server
                 raise refusal(error, self.address) from error
 
     @contextlib.contextmanager

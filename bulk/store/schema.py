@@ -39,9 +39,12 @@ VERSION = len(migrations())
 
 
 def version_of(connection: psycopg.Connection) -> int:
-    """Return the version of the schema that a database has; 0: none."""
-    is_there = connection.execute("SELECT to_regclass('bulk.version') IS NOT NULL").fetchone()
-    if is_there is None or not is_there[0]:
+    """Return the version of the schema that a database has; 0: none of ours."""
+    is_there = connection.execute(
+        "SELECT FROM pg_attribute WHERE attrelid = to_regclass('bulk.version') AND attname = 'schema' "
+        "AND atttypid = 'integer'::regtype"
+    ).fetchone()
+    if is_there is None:
         return 0
     row = connection.execute("SELECT coalesce(max(schema), 0) FROM bulk.version").fetchone()
     return int(row[0]) if row else 0
@@ -73,7 +76,8 @@ def init(store: StoreConnection) -> int:
     """Make the schema and its roles; where they are there, nothing changes. Returns the version.
 
     Raises:
-        RunDirectoryError: the database is not of UTF-8 or is too old, or this user may not make what is needed.
+        RunDirectoryError: the database is not of UTF-8 or is too old, a schema of this name is somebody else's, or this
+            user may not make what is needed.
     """
     return _bring_up(store, is_new=True)
 
@@ -101,8 +105,9 @@ def _bring_up(store: StoreConnection, *, is_new: bool) -> int:
             )
         _make_roles(store, connection)
         if found == 0:
+            _refuse_foreign(store, connection)
             try:
-                connection.execute("CREATE SCHEMA bulk")
+                connection.execute("CREATE SCHEMA IF NOT EXISTS bulk")
             except psycopg.errors.InsufficientPrivilege:
                 raise _may_not(store, connection, "make a schema", "CREATE on the database") from None
         for number, file in migrations().items():
@@ -134,6 +139,16 @@ def _refuse_others(store: StoreConnection, connection: psycopg.Connection) -> No
     if row is not None and not row[1]:
         raise RunDirectoryError(
             f"the store {store.address} belongs to {row[0]}; the user {connection.info.user} can't change it"
+        )
+
+
+def _refuse_foreign(store: StoreConnection, connection: psycopg.Connection) -> None:
+    """Refuse a schema with things of somebody else's in it; an empty one may have been made for this user."""
+    query = "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('bulk')"
+    if connection.execute(query).fetchone() != (0,):
+        raise RunDirectoryError(
+            f"the database of {store.address} has a schema bulk that is no store: name another database, or have its "
+            "owner rename that schema"
         )
 
 

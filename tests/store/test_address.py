@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulk.errors import RunStopped, UsageError
+from bulk.errors import UsageError
 from bulk.store import address
 from bulk.store.connections import StoreConnection
 from tests.canaries import STORE_PASSWORD as SECRET
@@ -99,11 +99,11 @@ def test_nothing_is_sent_to_another_machine_that_proves_nothing(service, postgre
     """A server without TLS is not talked to under a foreign name, whatever the address looks like."""
     with link_to(postgres) as (link, _):
         where = f"postgresql://postgres@db.example.com:{link.port}/postgres?hostaddr=127.0.0.1"
-        with connection_to(where) as store, pytest.raises(RunStopped, match="SSL"), store.using():
+        with connection_to(where) as store, pytest.raises(UsageError, match="SSL"), store.using():
             pass
         lines = ("host=db.example.com", "hostaddr=127.0.0.1", f"port={link.port}", "user=postgres", "dbname=postgres")
         service(*lines)
-        with connection_to("service=bulk") as store, pytest.raises(RunStopped, match="SSL"), store.using():
+        with connection_to("service=bulk") as store, pytest.raises(UsageError, match="SSL"), store.using():
             pass
         found = address.read("service=bulk")
         service(*lines, "sslmode=disable")  # as if only libpq knew where the file is

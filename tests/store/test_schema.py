@@ -83,6 +83,48 @@ def test_a_store_of_another_version_is_refused(store_text, postgres):
             schema.refuse_other(store)
 
 
+def test_a_schema_of_somebody_else_is_left_alone(postgres):
+    """Nothing of it is changed, and the way out is another database; an empty one that was made for this user is
+    used (failures.md row 86)."""
+    text = new_database(postgres)
+    with connection_to(text) as store:
+        with store.using() as connection:
+            connection.execute("CREATE SCHEMA bulk")
+            connection.execute("CREATE TABLE bulk.version (v text)")
+        with pytest.raises(RunDirectoryError, match=r"a schema bulk that is no store: name another database"):
+            schema.init(store)
+        for call in (schema.refuse_other, schema.upgrade):
+            with pytest.raises(RunDirectoryError, match="there is no store in"):
+                call(store)
+        with store.using() as connection:
+            connection.execute("DROP TABLE bulk.version")
+        assert schema.init(store) == schema.VERSION
+
+
+def test_what_is_missing_in_a_store_is_no_stop(store_text):
+    """The same command would not find it either, so the way out is named (failures.md row 86)."""
+    with connection_to(store_text) as store:
+        with store.using() as connection:
+            connection.execute("DROP FUNCTION forget_run")
+        for query in (b"SELECT forget_run(1)", b"SELECT nothing FROM run", b"SELECT FROM nothing"):
+            with pytest.raises(RunDirectoryError, match="bulk store upgrade"), store.using() as connection:
+                connection.execute(query)
+        schema.upgrade(store)
+
+
+def test_a_standby_says_that_it_takes_no_writes(store_text):
+    """Reads go on; the next connection may lead to another server (failures.md row 81)."""
+    with connection_to(store_text) as store:
+        with store.using() as connection:
+            connection.execute("SET default_transaction_read_only = on")
+        schema.refuse_other(store)
+        with pytest.raises(RunStopped, match=r"takes no writes .*: it is a standby"), store.using() as connection:
+            connection.execute("DELETE FROM outcome")
+        with store.using() as connection:
+            connection.execute("DELETE FROM outcome")
+        assert store.made == 2
+
+
 def test_migrations_are_numbered_without_a_hole():
     """Each version has its file."""
     names = sorted(file.name for file in (resources.files("bulk.store") / "migrations").iterdir())
@@ -136,9 +178,22 @@ def test_each_role_does_its_work_and_no_more(store_text, postgres, tmp_path):
 
 
 def test_a_store_that_can_not_be_reached_says_why(postgres):
-    """Nobody listening is worth a retry; a database or a user that is not there is not."""
+    """Nobody listening is worth a retry; a database or a user that is not there, or may not, is not."""
     with connection_to("postgresql://127.0.0.1:1/x") as store, pytest.raises(RunStopped, match=r"reached.*refused"):
         schema.refuse_other(store)
     for wrong in (postgres.rpartition("/")[0] + "/nothing", postgres.replace("postgres@", "nobody_here@")):
         with connection_to(wrong) as store, pytest.raises(UsageError, match="does not exist"):
             schema.refuse_other(store)
+    for wrong, words in (
+        ("postgresql://127.0.0.1:99999/x", "invalid port number"),
+        (f"{postgres}?sslmode=sometimes", "invalid sslmode value"),
+    ):
+        with connection_to(wrong) as store, pytest.raises(UsageError, match=words):
+            schema.refuse_other(store)
+    text = new_database(postgres)
+    revoke = f"REVOKE CONNECT ON DATABASE {text.rpartition('/')[2]} FROM PUBLIC"
+    with (
+        connection_to(as_user(postgres, text, "kept_out", revoke)) as store,
+        pytest.raises(UsageError, match="permission denied for database"),
+    ):
+        schema.refuse_other(store)

@@ -56,6 +56,22 @@ def test_who_answers_late_is_waited_for_where_there_is_no_hurry(far):
     link.heal()
 
 
+def test_what_ends_while_nothing_is_asked_is_made_anew(shared_store):
+    """An administrator, or a limit of his for idle connections, ends one between two calls: the next call is given all
+    the same, because nothing of it was under way (failures.md row 81)."""
+    with connection_to(shared_store) as store, connection_to(shared_store) as other:
+        for made in (1, 2, 3):
+            with store.using() as connection:
+                row = connection.execute("SELECT pg_backend_pid()").fetchone()
+            assert store.made == made
+            with other.using() as connection:
+                assert connection.execute("SELECT pg_terminate_backend(%s, 10000)", row).fetchone() == (True,)
+        with pytest.raises(RunStopped), store.transaction() as connection:  # here something was under way
+            connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        with store.using() as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
 def test_a_transaction_of_who_fell_silent_ends(shared_store):
     """Whoever was stopped with locks in hand loses them: the server is told when it opens the connection."""
     with connection_to(shared_store) as store, store.using() as connection:

@@ -70,6 +70,10 @@ def test_what_can_not_be_is_told_with_its_exit_code(place, capsys):
     assert main(["runs", "--store", "postgresql://127.0.0.1:1/bulk"]) == 3
     assert "can't be reached" in capsys.readouterr().err
     assert main(["runs", "runs", "--store", place.text]) == 2
+    assert main(["runs", "--store", place.text, "--store", "postgresql://127.0.0.1:1/bulk"]) == 2
+    assert "--store is given 2 times" in capsys.readouterr().err
+    assert main(["stop", place.name, "--store", place.text, "--now"]) == 2
+    assert "--now is for run directories" in capsys.readouterr().err
     assert main(["status", place.name[:-1] + "_", "--store", place.text]) == 2
     assert "did you mean run-" in capsys.readouterr().err
 

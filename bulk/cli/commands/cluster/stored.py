@@ -5,7 +5,7 @@ import getpass
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,8 +17,17 @@ if TYPE_CHECKING:
 STORE = "STORE"
 _FORM = "postgresql://USER@HOST/DATABASE or service=NAME, without a password"
 
-in_store = click.option("--store", metavar=STORE, help=f"The run is in this store: {_FORM}.")
-needed_store = click.option("--store", metavar=STORE, required=True, help=f"The store: {_FORM}.")
+
+def _only_one(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:
+    """Return the store; of two the one that is not meant would be found out too late."""
+    if len(set(given)) > 1:
+        raise click.BadOptionUsage(option.name or "", f"--store is given {len(given)} times: name one store")
+    return given[0] if given else None
+
+
+_options: dict[str, Any] = {"metavar": STORE, "multiple": True, "callback": _only_one}
+in_store = click.option("--store", help=f"The run is in this store: {_FORM}.", **_options)
+needed_store = click.option("--store", required=True, help=f"The store: {_FORM}.", **_options)
 
 
 def need_client(option: str) -> None:

@@ -8,6 +8,7 @@ from bulk.cli import output
 from bulk.cli.commands.cluster import stored, stored_steering
 from bulk.cli.logs import Command
 from bulk.cli.options import RunDirectory
+from bulk.errors import UsageError
 
 
 @click.command(cls=Command)
@@ -20,6 +21,8 @@ def stop(run_dir: Path, *, store: str | None, is_now: bool) -> int:
     What is in flight ends first. The run ends with exit code 3, and this command with 0 once it has ended.
     """
     if store is not None:
+        if is_now:
+            raise UsageError("--now is for run directories: workers let what is in flight end")
         return stored_steering.steer(str(run_dir), store, "stop")
     from bulk.cli.commands.steering import asking
     from bulk.ledger.directory import is_held
