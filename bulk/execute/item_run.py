@@ -241,7 +241,7 @@ class ItemRun:
         shared, settler = self._shared, self._shared.settler
         stale_until = shared.recent_writes.until(self._operation, self._item)
         key = (self._operation.name, self._entry.index)
-        settler.under_way[key] = self._lost_write.since + settler.settle_s
+        settler.under_way[key] = settler.settled_at(self._lost_write)
         try:
             outcome = await settler.settle(
                 self._operation, self._item, self._lost_write, self._context, refusal, stale_until, self._owner
@@ -257,7 +257,7 @@ class ItemRun:
     def _may_still_arrive(self, lost_write: LostWrite) -> None:
         shared, lost = self._shared, lost_write.lost
         lanes = folded(self._operation.resource, self._operation.lanes(self._item))
-        until = lost_write.since + shared.settler.settle_s
+        until = shared.settler.settled_at(lost_write)
         late_write = LateWrite(
             self._owner, self._operation.resource, lanes, lost.path.casefold(), lost_write.effect, until
         )

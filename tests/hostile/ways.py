@@ -23,7 +23,7 @@ GATEWAY_BODIES = {
     "nothing": b"",
 }
 LATE_S = (0.5, 2.0, 5.0, 12.0)
-LAGS_S = (0.5, 5.0, 12.0)
+LAGS_S = (0.5, 5.0, 12.0, 20.0)
 
 
 def _forms() -> Iterator[Way]:

@@ -85,12 +85,18 @@ def own_before(request: Request) -> Any:
 
 
 class Settler:
-    """Reads back for all workers. `settle_s`: how long until "not there" is believed (seconds)."""
+    """Reads back for all workers. `settle_s`: how long until "not there" is believed (seconds); see `settled_at`."""
 
     def __init__(self, sender: RequestSender, clock: Clock, settle_s: float) -> None:
         self._sender, self._clock, self.settle_s = sender, clock, settle_s
         self.under_way: dict[tuple[str, int], float] = {}
         self.refused_writes = RefusedWrites()
+
+    def settled_at(self, lost_write: LostWrite) -> float:
+        """Return from when on it is believed that a write was not applied (monotonic seconds): twice as long where the
+        platform would do the same a second time, because a list may show late what is in it.
+        """
+        return lost_write.since + self.settle_s * (2.0 if lost_write.effect is Effect.CREATE else 1.0)
 
     async def settle(
         self,
@@ -167,7 +173,7 @@ class Settler:
             found = await self._read_back(operation, item, lost_write.lost, context, owner)
             readings += 1
             # all of its requests count: a bucket may have held the second one up
-            is_believed = readings >= READINGS and began - lost_write.since >= self.settle_s
+            is_believed = readings >= READINGS and began >= self.settled_at(lost_write)
             match found:
                 case Outcome():
                     is_trace = found.kind is not OutcomeKind.FAILED and began >= stale_until
