@@ -7,6 +7,9 @@ counts. Nothing relies on this machine's wall clock. Source: failures.md rows 33
 
 from dataclasses import dataclass
 
+EARLY_S = 2.0
+"""Ends of windows are whole seconds: that much before its end a window may be over (seconds)."""
+
 
 @dataclass(slots=True)
 class ServerClock:
@@ -15,11 +18,13 @@ class ServerClock:
     Attributes:
         low, high: bounds of the offset (seconds). Before the first `Date` they hold the local wall clock's, 2 s to
             either side.
+        is_of_windows: ends of windows have shown that `Date` is of another clock, and tell the time instead.
     """
 
     low: float
     high: float
     is_known: bool = False
+    is_of_windows: bool = False
 
     @classmethod
     def from_local(cls, now: float, monotonic: float) -> "ServerClock":
@@ -28,6 +33,8 @@ class ServerClock:
 
     def observe(self, date: float, sent: float, received: float) -> None:
         """Take in a `Date` header (UTC epoch seconds, whole) of an exchange between two monotonic times."""
+        if self.is_of_windows:
+            return
         low, high = date - received, date + 1.0 - sent
         if not self.is_known:
             self.low, self.high, self.is_known = low, high, True
@@ -46,6 +53,12 @@ class ServerClock:
         """
         if not self.is_known and before <= after:
             self.low, self.high = reset_at - after, reset_at - before
+
+    def overrule(self, low: float) -> None:
+        """Note that windows were over before `Date` said so: the offset is at least `low` (seconds), and `Date` counts
+        no more.
+        """
+        self.low, self.high, self.is_of_windows = low, low + EARLY_S, True
 
     def earliest(self, monotonic: float) -> float:
         """Return what platform time is at least (UTC epoch seconds)."""

@@ -60,3 +60,12 @@ def test_a_clock_that_was_set_is_believed() -> None:
     time.observe(1_000.0, 0.0, 0.1)
     time.observe(90_000.0, 5.0, 5.1)
     assert time.earliest(5.1) >= 90_000.0 - 0.2
+
+
+def test_windows_overrule_a_date_of_another_clock() -> None:
+    """failures.md row 34: where windows were over before `Date` said so, what `Date` says does not count any more."""
+    time = ServerClock.from_local(1_000.0, 0.0)
+    time.observe(1_000.0, 0.0, 0.1)
+    time.overrule(1_030.0)
+    time.observe(1_005.0, 5.0, 5.1)
+    assert (time.low, time.high, time.is_known) == (1_030.0, 1_032.0, True)

@@ -61,6 +61,7 @@ class Cell:
     Attributes:
         windows: how long it is run (count). skew_s: how wrong this machine's clock is (seconds).
         latency_s: of a request; it is charged half-way (seconds).
+        date_s: how far `Date` is ahead of the clock of the windows (seconds).
     """
 
     headers: Headers
@@ -73,6 +74,7 @@ class Cell:
     skew_s: float = 0.0
     latency_s: float = 0.02
     has_date: bool = True
+    date_s: float = 0.0
 
     @property
     def is_knowable(self) -> bool:
@@ -126,7 +128,7 @@ class Bench:
 
     def _reply(self, status: int, headers: dict[str, str], body: Any) -> Reply:
         if self.cell.has_date:
-            headers = {**headers, "date": formatdate(int(self.now()), usegmt=True)}
+            headers = {**headers, "date": formatdate(int(self.now() + self.cell.date_s), usegmt=True)}
         return Reply(status=status, headers={name.lower(): value for name, value in headers.items()}, body=body)
 
     async def _request(self) -> tuple[Reply, Verdict]:

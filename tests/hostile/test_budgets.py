@@ -104,6 +104,26 @@ def test_a_wrong_clock_of_this_machine(skew_s: float, is_grid: bool) -> None:
     holds(use(Cell(Headers.RIGHT, Answers.NOT_FOUND, limit=50, windows=5, skew_s=skew_s, is_grid=is_grid)))
 
 
+@pytest.mark.parametrize("date_s", [-5.0, -30.0, -300.0, -3_000.0])
+@pytest.mark.parametrize("is_even", [True, False])
+def test_a_date_behind_the_windows(date_s: float, is_even: bool) -> None:
+    """failures.md row 34: `Date` is of a slower clock than the windows: from the third one on they tell the time, and
+    until then each is seen to be over when headers and `/rate_limit` say so."""
+    used = use(Cell(Headers.RIGHT, Answers.RIGHT, limit=300, window_s=60, windows=8, is_even=is_even, date_s=date_s))
+    assert used.longest_s <= 70.0, told(used)
+    assert used.refused == 0, told(used)
+    assert sum(served for _, served, _ in used.spent[4:]) >= 0.9 * 4 * 300, used.spent
+
+
+@pytest.mark.parametrize("date_s", [-7_200.0, -1_800.0, 300.0, 7_200.0])
+def test_a_date_that_makes_ends_nonsense(date_s: float) -> None:
+    """failures.md row 34: by a `Date` that is far off, windows end too late or ended long ago: requests find out. An
+    end that was too far away to be one is none either when it has come nearer."""
+    used = use(Cell(Headers.RIGHT, Answers.NOT_FOUND, limit=300, window_s=3_600, windows=3, date_s=date_s))
+    assert used.share >= USED, told(used)
+    assert used.longest_s <= 3_600 + 61, told(used)
+
+
 @pytest.mark.parametrize("skew_s", [0.0, 30.0, -30.0])
 @pytest.mark.parametrize(("headers", "answers"), [(Headers.RIGHT, Answers.NOT_FOUND), (Headers.ABSENT, Answers.RIGHT)])
 def test_a_platform_without_date(headers: Headers, answers: Answers, skew_s: float) -> None:

@@ -21,6 +21,8 @@ SPELL_SHARE = 0.01
 """What others take with pauses shorter than this share of a window counts as one burst."""
 LATE_S = 6.0
 """A witness may be that late (seconds)."""
+STEADY_S = 2.0
+"""An end that a witness has named for that long is one that it means (seconds)."""
 CONTESTED_SHARE = 0.1
 """At most this share of a window is spent on fresh words alone, however much others take at once."""
 
@@ -51,6 +53,9 @@ class Bucket:
             this was before the end of the window.
         pause_until: no probe before (UTC epoch seconds). emptied_at: since when nothing is left; 0.0: something is.
         lag_s: how much later than named windows were seen to end (seconds).
+        moved_from: the end of this window when a witness first named a later one (UTC epoch seconds); 0.0: none has.
+        turned_low: what the clock is ahead of the monotonic one at least, by the newest window, where that was over
+            before this clock said so (seconds); 0.0: it was not.
         hollow_from: window from which one may look where nothing but a word says that it is empty.
     """
 
@@ -83,6 +88,8 @@ class Bucket:
     pause_until: float = 0.0
     emptied_at: float = 0.0
     lag_s: float = 0.0
+    moved_from: float = 0.0
+    turned_low: float = 0.0
     hollow_from: int = 2
     hollow_step: int = 1
 
@@ -201,11 +208,15 @@ class Bucket:
             return False
         is_new = False
         if reset_at > self.reset_at + jitter_s:
-            if self._maybegin(witness, late):
+            is_early = late < self.reset_at and self._has_turned(witness, reset_at, remaining - overlap)
+            if is_early or self._maybegin(witness, late):
+                if is_early:
+                    self.believe_newest(reset_at)
                 self.begin(self._overrules(witness) or limit, reset_at, overlap, now, late)
                 is_new = True
             elif witness.moved < 0 and not witness.is_vague and abs(witness.reset_at - self.reset_at) <= jitter_s:
                 witness.moved = self.paid - overlap
+                self.moved_from = self.moved_from or self.reset_at
         is_less = remaining < self.free
         witness.limit = limit
         witness.say(self.paid, remaining, overlap, now)
@@ -243,6 +254,27 @@ class Bucket:
         other = self.shown if witness is self.asked else self.asked
         return not (witness.too_much and not other.too_much and other.heard_at >= self.opened_at)
 
+    def _has_turned(self, witness: Witness, reset_at: float, left: int) -> bool:
+        """Return whether the window is over although by the clock it is not: every witness that speaks of it has named
+        its end for a while, and names a later one now, and more is left than this window can have.
+        """
+        if witness.is_blamed or left <= self.limit - self.own:
+            return False
+        other = self.shown if witness is self.asked else self.asked
+        is_steady = not witness.is_vague and abs(witness.reset_at - self.reset_at) <= self.jitter_s
+        is_steady = is_steady and witness.heard_at - witness.named_at >= STEADY_S
+        agrees = abs(other.reset_at - reset_at) <= JITTER_S or (other.is_vague and other.moved >= 0)
+        is_alone = other.heard_at < self.opened_at or not other.heard_at
+        return (is_steady or witness.moved >= 0) and (is_alone or (agrees and not other.is_blamed))
+
+    def believe_newest(self, reset_at: float) -> None:
+        """Let the newest words of those who name that end count alone: what they said before was of a window that is
+        over.
+        """
+        for witness in (self.shown, self.asked):
+            if witness.moved >= 0 or abs(witness.reset_at - reset_at) <= JITTER_S:
+                witness.ceiling = witness.latest
+
     def _overrules(self, witness: Witness) -> int:
         """Return the limit that the other witness names, where that one was never wrong and this one was; else 0."""
         other = self.shown if witness is self.asked else self.asked
@@ -263,7 +295,7 @@ class Bucket:
         if limit > 0:
             self.limit = limit
         self.reset_at, self.window_s = reset_at, max(1.0, reset_at - now)
-        self.is_assumed = False
+        self.is_assumed, self.moved_from = False, 0.0
         if not self.has_rival:
             self.burst //= 2
         self.has_rival = self.is_exhausted = False

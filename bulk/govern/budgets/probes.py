@@ -128,7 +128,10 @@ def _learn_lag(bucket: Bucket) -> None:
 def _saw_it_served(bucket: Bucket, is_past: bool, now: float, late: float) -> None:
     before = bucket.paid - 1  # they spoke without the probe
     moved = [each for each in (bucket.shown, bucket.asked) if each.moved >= 0]
-    for witness, other in ((bucket.shown, bucket.asked), (bucket.asked, bucket.shown)):
+    has_turned = not is_past and any(not each.is_blamed for each in moved)  # then nobody was wrong but the clock
+    if has_turned:
+        bucket.believe_newest(bucket.reset_at)
+    for witness, other in () if has_turned else ((bucket.shown, bucket.asked), (bucket.asked, bucket.shown)):
         if not is_past:
             witness.was_too_low(before, other)
         elif witness.reset_at > late + bucket.jitter_s and witness.ceiling <= before:

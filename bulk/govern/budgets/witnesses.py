@@ -24,6 +24,7 @@ class Witness:
         moved: what was paid when it first named a later window before this one was over; negative: it did not.
         too_little: how often a request was answered after it had said that nothing is left (count).
         too_much: how often a request was refused where it had said that something is left (count).
+        named_at: when it first named that end (UTC epoch seconds, platform time).
         is_vague: it has not said of the window with that end that anything was spent: where windows begin with their
             first request, such an end is only what would be if one began now.
     """
@@ -36,6 +37,7 @@ class Witness:
     newest: int = NEVER
     heard_at: float = 0.0
     moved: int = -1
+    named_at: float = 0.0
     too_little: int = 0
     too_much: int = 0
     is_vague: bool = False
@@ -57,7 +59,7 @@ class Witness:
             self.reset_at = max(reset_at, self.reset_at)
             self.is_vague = self.is_vague and is_full
         else:
-            self.reset_at, self.is_vague = reset_at, is_full
+            self.reset_at, self.is_vague, self.named_at = reset_at, is_full, self.heard_at
 
     def left(self, paid: int) -> int:
         """Return what is left by its newest word alone (count); nothing where it has not spoken of this window."""

@@ -132,6 +132,8 @@ class PermitQueue:
         errors: requests since the last good answer that got none (count); error: what the newest met, for people.
         siblings: queues of other tokens of the same payer: they have the same bucket.
         named_at: when a witness last spoke of its budget (monotonic).
+        far_ends: ends that are further away than a window is long, as headers, and as `/rate_limit`, named them last
+            (UTC epoch seconds).
     """
 
     account: "Account"
@@ -169,6 +171,7 @@ class PermitQueue:
     errors: int = 0
     error: str = ""
     named_at: float = 0.0
+    far_ends: list[float] = field(default_factory=lambda: [0.0, 0.0])
     siblings: "tuple[PermitQueue, ...]" = ()
 
     def note_error(self, error: str) -> None:

@@ -1,6 +1,7 @@
 """What a permit does to the bucket of its permit queue, from the moment it is given until its answer is taken in."""
 
 from bulk.govern.budgets import probes
+from bulk.govern.permits import stated_limits
 from bulk.govern.permits.accounts import Permit, PermitQueue
 from bulk.govern.server_clock import ServerClock
 from bulk.model import Reply
@@ -74,5 +75,8 @@ def saw(permit: Permit, was_served: bool | None, now: float, time: ServerClock) 
     """Note that a probe is over, if it was one: see `probes.saw` (now: monotonic seconds)."""
     bucket = permit.queue.bucket
     if permit.is_probe and bucket is not None:
+        window, end = bucket.window, bucket.moved_from
         probes.saw(bucket, permit.window, was_served, time.middle(now), time.latest(now))
+        if bucket.window > window and end and time.is_known:
+            stated_limits.tell_time(permit.queue, bucket, end, now, time)
         permit.queue.wake()

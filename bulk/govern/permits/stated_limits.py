@@ -7,11 +7,11 @@ the address's own anonymous one: they never reach a bucket. Source: failures.md 
 import math
 from collections.abc import Callable
 
-from bulk.govern.budgets.buckets import Bucket
+from bulk.govern.budgets.buckets import JITTER_S, Bucket
 from bulk.govern.budgets.witnesses import NEVER
 from bulk.govern.permits import unusable
 from bulk.govern.permits.accounts import Permit, PermitQueue
-from bulk.govern.server_clock import ServerClock
+from bulk.govern.server_clock import EARLY_S, ServerClock
 from bulk.model import Reply
 from bulk.platform.classification import Limits, Verdict, VerdictKind, limits_from_headers
 
@@ -88,6 +88,10 @@ def take(
     platform_now, late = time.middle(now), time.latest(now) if time.is_known else math.inf
     reset_at = float(limits.reset)
     is_end = platform_now - PAST_MOST_S < reset_at < time.latest(now) + WINDOW_MOST_S
+    if time.is_known and reset_at >= time.latest(now) + WINDOW_MOST_S:
+        queue.far_ends[is_asked] = reset_at
+    elif abs(reset_at - queue.far_ends[is_asked]) <= JITTER_S:
+        is_end = False  # it was too far away to be one, and it is the same still
     if bucket is None:
         recent = queue.unbudgeted(now)
         remaining = max(0, remaining - queue.account.in_flight)
@@ -101,7 +105,23 @@ def take(
     named = reset_at if is_end else None
     is_new = bucket.observe(limit, remaining, named, overlap, platform_now, late=late, is_asked=is_asked)
     bucket.reserve = reserve(bucket.limit)
-    if is_new and bucket.own and not time.is_known:
-        time.turned(end_before, queue.named_at, now)
+    if is_new and bucket.own:
+        tell_time(queue, bucket, end_before, now, time)
     queue.named_at = now
     return is_new or bucket.free < before
+
+
+def tell_time(queue: PermitQueue, bucket: Bucket, end: float, now: float, time: ServerClock) -> None:
+    """Note that a window of `bucket` that was to end at `end` (UTC epoch seconds) is over at `now` (monotonic).
+
+    One that is over early may have been forgotten by a platform that was started anew. Where the next one is early as
+    well, `Date` is of another clock.
+    """
+    if not time.is_known:
+        time.turned(end, queue.named_at, now)
+        return
+    low, before = end - now, bucket.turned_low
+    bucket.turned_low = low if low > time.high + EARLY_S else 0.0
+    if before and bucket.turned_low:
+        time.overrule(max(before, low))
+        bucket.turned_low = 0.0

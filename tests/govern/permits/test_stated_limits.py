@@ -109,3 +109,18 @@ def test_a_limit_of_nothing_needs_several_words() -> None:
     assert [hear(10, 1.0), hear(0, 2.0), hear(10, 3.0)] == [False, False, True]
     assert one.bucket is None
     assert [hear(11, 4.0), hear(10, 5.0), hear(10, 6.0), hear(10, 7.0), hear(10, 16.0)] == [False] * 4 + [True]
+
+
+def test_one_window_that_is_over_early_does_not_tell_the_time() -> None:
+    """failures.md row 34: a platform that was started anew has forgotten a window: `Date` counts on. Where the next one
+    is over early as well, `Date` is of another clock."""
+    one, time = permit(), ServerClock.from_local(RESET - 3_600.0, 0.0)
+    queue, bucket = one.queue, one.queue.bucket
+    assert bucket is not None
+    time.observe(RESET - 3_600.0, 0.0, 0.0)
+    told = []
+    for end, now in ((RESET, 1_800), (RESET + 1_800, 5_400), (RESET + 5_400, 7_200), (RESET + 9_000, 10_800)):
+        stated_limits.tell_time(queue, bucket, float(end), float(now), time)
+        told.append(time.is_of_windows)
+    assert told == [False, False, False, True], "the second one was in time"
+    assert time.earliest(10_800.0) == RESET + 9_000
