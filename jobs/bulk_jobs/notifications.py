@@ -266,7 +266,7 @@ class MarkThread(PlannedOnce[MarkThreadItem], Returns[MarkedThread]):
             path=_path(item),
             effect=Effect.COMPARE_AND_SWAP,
             accept=frozenset((205, 304)),
-            before={"unread": True},
+            before={"unread": True, "updated_at": found.body.get("updated_at")},
             is_fresh=True,
         )
         if reply.status != 304:

@@ -162,6 +162,7 @@ def test_mark_thread():
     assert driven.shown() == [f"GET {PLACE}", f"PATCH {PLACE}"]
     assert driven.requests[1].effect is Effect.COMPARE_AND_SWAP
     assert driven.requests[1].is_fresh
+    assert driven.requests[1].before == {"unread": True, "updated_at": thread().body["updated_at"]}
     assert driven.outcome.result == {"id": "2"}
     assert run(MARK_THREAD, item, thread(unread=False)).outcome.kind is OutcomeKind.UNCHANGED
     again = (thread(), reply(304))

@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from bulk.capabilities import Returns
 from bulk.model import (
+    UNSEEN,
     Effect,
     ErrorCode,
     Lost,
@@ -152,6 +153,7 @@ class AttachConfiguration(Operation[AttachConfigurationItem], Returns[Attachment
             body=_body(item),
             effect=Effect.ORDERED,
             accept=frozenset((202,)),
+            before=sorted(number for number in selected if before.get(number) in _THERE) if selected else UNSEEN,
         )
         if not item.wait:
             return succeeded(_result(item), note="accepted; the platform attaches it in the background")

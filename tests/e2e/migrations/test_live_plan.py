@@ -109,6 +109,25 @@ def test_an_item_that_was_equal_is_not_overwritten(tmp_path: Path, home: Home) -
         assert sorted(ended) == ["stale", *["unchanged"] * 5]
 
 
+def test_repositories_that_somebody_else_has_attached_since_are_stale(tmp_path: Path, home: Home) -> None:
+    """Of a selection, those that have the configuration are what the plan has seen."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
+        home.folder.mkdir()
+        item = {"org": "acme-eng", "configuration_id": 2002, "scope": "selected"}
+        selections = ([1001, 1002], [1001])
+        for number, selected in enumerate(selections):
+            items = [{**item, "selected_repository_ids": selected}]
+            jobs = {"attach": {"operation": "organization-configuration.attach", "items": items}}
+            home.manifest(sandbox.base_url, jobs, f"{number}.yaml")
+        planned = home.run("plan", "0.yaml", "--live", "-o", "F.plan")
+        assert planned.out.splitlines()[2].split() == ["attach", "0", "1", "0", "0", "0", "0"], planned.err
+        home.run("approve", "F.plan")
+        assert home.run("run", "1.yaml", "--progress", "none").exit_code == 0
+        ran = home.run("run", "F.plan", "--yes", "--progress", "none", "--run-dir", "run")
+        (ended,) = home.results("run")
+        assert (ran.exit_code, ended["outcome"], ended["error"]["code"]) == (1, "skipped", "stale"), ran.err
+
+
 @pytest.mark.parametrize("mode", ["ensure", "create"])
 def test_a_file_where_nobody_can_see_the_place_is_pending(tmp_path: Path, home: Home, mode: str) -> None:
     """A repository or a branch that is not there is said; a new file in one that can be seen is `create`."""

@@ -41,6 +41,13 @@ def test_selected_repositories():
     assert driven.requests[1].body == {"scope": "selected", "selected_repository_ids": [1001, 1002]}
 
 
+def test_what_was_there_before():
+    """Which of the selected repositories have it; of other scopes nobody knows which repositories they mean."""
+    assert run(ATTACH, TWO, listed(r1001="attached", r7="attached"), ACCEPTED).requests[1].before == [1001]
+    assert run(ATTACH, TWO, listed(r1002="failed"), ACCEPTED).requests[1].before == []
+    assert run(ATTACH, EVERY, ACCEPTED).requests[0].before is UNSEEN
+
+
 @pytest.mark.parametrize("wait", [False, True])
 def test_selected_repositories_that_have_it(wait):
     """Nothing is sent where all of them have it already."""
