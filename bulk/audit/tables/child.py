@@ -9,6 +9,7 @@ It ends with whoever started it, in the middle of a task as well: what is begun 
 """
 
 import datetime
+import re
 import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -25,6 +26,10 @@ BATCH, BATCH_BYTES = 1_000, 256 * 1024
 """Rows that are fetched at once (count), and the size from which on a line of them is written (bytes)."""
 
 _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME
+
+_DESCRIBE = "DESCRIBE "
+_DESCRIBED = re.compile(rf"(LINE 1: ){_DESCRIBE}(.*\n) {{{len(_DESCRIBE)}}}")
+"""A line that is wrong, and what points into it, with the word before it that nobody has written."""
 
 _WRITES = "must be at the top level"
 """What DuckDB says of a statement that writes, within a SELECT that is part of another statement."""
@@ -105,7 +110,8 @@ def do(task: Task, target: BinaryIO) -> None:
         target.write(b'{"done":true}\n')
     except (duckdb.Error, Refused) as error:
         kind = "refused" if isinstance(error, Refused) else type(error).__name__
-        target.write(orjson.dumps({"error": {"kind": kind, "message": str(error), "query": where}}) + b"\n")
+        said = _DESCRIBED.sub(r"\1\2", str(error))
+        target.write(orjson.dumps({"error": {"kind": kind, "message": said, "query": where}}) + b"\n")
 
 
 def lock(connection: "duckdb.DuckDBPyConnection", allowed: tuple[str, ...]) -> None:
@@ -191,7 +197,7 @@ def _columns(connection: "duckdb.DuckDBPyConnection", sql: str) -> list[str]:
     import duckdb
 
     try:
-        return [row[0] for row in connection.execute(f"DESCRIBE {sql}").fetchall()]
+        return [row[0] for row in connection.execute(_DESCRIBE + sql).fetchall()]
     except duckdb.BinderException as error:
         if _WRITES in str(error):
             raise Refused("expected a SELECT that reads and no more: nothing can be written or set") from None

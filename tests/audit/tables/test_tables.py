@@ -107,7 +107,7 @@ def test_tables_of_all_kinds_hold_the_same(home):
         ("PRAGMA enable_profiling", "expected a SELECT, got PRAGMA"),
         ("SELECT * FROM read_csv('manifest.yaml')", "Permission Error"),
         ("SELECT frm webhook_list", "Binder Error"),
-        ("SELECT urll FROM webhook_list", "urll"),
+        ("SELECT urll FROM webhook_list", "LINE 1: SELECT urll FROM webhook_list\nbulk:                ^"),
         ("SELEC 1", "Parser Error"),
         ("", "expected one SELECT, got 0 statements"),
     ],
