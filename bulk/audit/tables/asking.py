@@ -3,11 +3,13 @@
 import contextlib
 import importlib.util
 import re
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
 from bulk.audit.tables import processes
@@ -19,6 +21,9 @@ TIME_LIMIT_S = 60.0
 
 LEAST_WRITE_S, LEAST_RATE = 300.0, 1e6
 """Writing tables may take so long, and longer where it reads more than so much a second (seconds, bytes)."""
+
+SPILLS = "bulk-spills-"
+"""How a folder begins, for what does not fit into memory; it is gone with the answer."""
 
 _FILE = re.compile(r'Could not (?:write|sync|truncate) (?:all to )?file "([^"]+)": ([^"]+)')
 _DAMAGED = re.compile(r"""(?:read|of|in|Error:) file ['"]([^'"]+\.parquet)['"]""", re.IGNORECASE)
@@ -78,6 +83,14 @@ def ask(task: Task, *, seconds: float = TIME_LIMIT_S) -> Iterator[dict[str, Any]
         RunStopped: memory is short, or what is no query takes too long.
     """
     require_duckdb()
+    with contextlib.ExitStack() as stack:
+        spills = ""
+        with contextlib.suppress(OSError):  # there is no place for one: a query that needs more than memory is an error
+            spills = stack.enter_context(tempfile.TemporaryDirectory(prefix=SPILLS, ignore_cleanup_errors=True))
+        yield from _asked(msgspec.structs.replace(task, spills=spills), seconds)
+
+
+def _asked(task: Task, seconds: float) -> Iterator[dict[str, Any]]:
     process = processes.take()
     is_late, is_done, last = threading.Event(), False, ""
 

@@ -10,7 +10,6 @@ It ends with whoever started it, in the middle of a task as well: what is begun 
 
 import datetime
 import re
-import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -67,12 +66,14 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         statements: of our own, one after the other, before anything is locked.
         allowed: files that queries may read.
         queries: in order; each is told by `query`, its rows and `end`.
+        spills: folder for what does not fit into memory; empty: nothing goes there. Queries could read what is in it.
     """
 
     database: str | None = None
     statements: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
     queries: tuple[Query, ...] = ()
+    spills: str = ""
 
 
 class Refused(Exception):
@@ -95,10 +96,8 @@ def do(task: Task, target: BinaryIO) -> None:
 
     where = ""
     try:
-        with (
-            tempfile.TemporaryDirectory(prefix="bulk-tables-") as spills,
-            duckdb.connect(task.database or ":memory:", config={**SETTINGS, "temp_directory": spills}) as connection,
-        ):
+        settings = {**SETTINGS, "temp_directory": task.spills}
+        with duckdb.connect(task.database or ":memory:", config=settings) as connection:
             for statement in task.statements:
                 connection.execute(statement)
             if task.queries:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -14,6 +15,7 @@ from bulk.errors import RunDirectoryError, RunStopped
 ENDLESS = "SELECT count(*) FROM range(1000000000000) t(a) WHERE a % 7 = 3"
 OWNER = f"""
 import sys
+import tempfile
 from bulk.audit.tables.asking import ask
 from bulk.audit.tables.child import Query, Task
 queries = Query(name="first", sql="SELECT 1"), Query(name="second", sql={ENDLESS!r})
@@ -114,3 +116,33 @@ def test_what_takes_too_long_is_given_up(tmp_path):
     with many.open("wb") as file:
         file.truncate(10**9)
     assert (asking.limit_s(few), asking.limit_s(many)) == (300.0, 1_000.0)
+
+
+def test_what_does_not_fit_into_memory_goes_where_nobody_else_reads_and_is_gone_with_the_answer(tmp_path, monkeypatch):
+    """It goes to a private folder below the system's one for temporary files, however the answer ends; where there is
+    no such place, what needs more than memory is told.
+    """
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "system"))
+    (tmp_path / "system").mkdir()
+    large = "SELECT repeat(CAST(range AS VARCHAR), 8) AS s FROM range(3000000) ORDER BY s"
+    task = Task(statements=("SET memory_limit = '100MB'",), queries=(Query(name="q", sql=large),))
+    for is_left in (False, True):
+        seen, lines = set[str](), ask(task)
+        for line in lines:
+            (folder,) = (tmp_path / "system").iterdir()
+            assert folder.stat().st_mode & 0o777 == 0o700
+            seen.update(path.name for path in folder.iterdir())
+            if is_left and "rows" in line:
+                break
+        lines.close()  # type: ignore[attr-defined]
+        assert seen
+        assert list((tmp_path / "system").iterdir()) == []
+    with pytest.raises(QueryFlaw, match="took longer"):
+        list(ask(Task(queries=(Query(name="q", sql=ENDLESS),)), seconds=0.3))
+    assert list((tmp_path / "system").iterdir()) == []
+    (tmp_path / "system").rmdir()
+    assert rows("SELECT 1") == [[1]]
+    with pytest.raises(RunStopped, match="not enough memory"):
+        list(ask(task))
+    assert list(tmp_path.iterdir()) == []
