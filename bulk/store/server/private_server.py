@@ -27,6 +27,10 @@ _LOG = "log"
 PORT = 5432
 """Part of the name of its socket; nothing listens on the network."""
 
+MOST_BYTES = 103
+"""So long the path of a socket may be: on macOS, and 4 more on Linux (bytes)."""
+
+_PREFIX = "bulk-postgres-"
 _IN_USE = ".in-use"
 """The end of the name of a file beside the data, which every process of the server holds as long as it lives."""
 
@@ -62,6 +66,15 @@ def _in_use(data: Path) -> IO[bytes]:
     return open(data.with_name(data.name + _IN_USE), "wb")
 
 
+def _new_folder() -> Path:
+    """Return a new folder for a socket, whose name may not be long."""
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    if len(os.fsencode(folder / f".s.PGSQL.{PORT}")) <= MOST_BYTES:
+        return folder
+    folder.rmdir()
+    return Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))
+
+
 class Server:
     """One server and its folder: made, started, killed, started again.
 
@@ -82,7 +95,7 @@ class Server:
         """
         programs = binaries()
         self._as = _runs_as()
-        self.folder = Path(tempfile.mkdtemp(prefix="bulk-postgres-"))
+        self.folder = _new_folder()
         self._data = self.folder / "data" if data is None else data
         self._data.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._as:

@@ -63,9 +63,18 @@ def remove(meeting: Path) -> None:
         data = _kept_data(meeting, is_to_make=False)
         if data is not None:
             Server.end_left_over(data)
-            shutil.rmtree(data.parent, ignore_errors=True)
+            _take_away(data)
         _forget_place(meeting)
         shutil.rmtree(meeting, ignore_errors=True)
+
+
+def _take_away(data: Path) -> None:
+    """Take away what is kept: whoever is killed meanwhile leaves nothing that the next one takes for a database."""
+    gone = data.with_name(data.name + ".gone")
+    shutil.rmtree(gone, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        data.rename(gone)
+    shutil.rmtree(data.parent, ignore_errors=True)
 
 
 @contextlib.contextmanager

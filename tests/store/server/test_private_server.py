@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -80,6 +81,21 @@ def test_a_server_that_does_not_start_says_why():
     assert not server.folder.exists()
 
 
+def test_a_long_name_of_the_temporary_folder_is_no_obstacle(tmp_path, monkeypatch):
+    """The path of a socket can't be longer than about a hundred bytes, and TMPDIR of a cluster's job may be."""
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    server = Server(is_durable=False)
+    try:
+        server.start()
+        with psycopg.connect(server.store()) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+    finally:
+        server.remove()
+    assert list(long.iterdir()) == []
+
+
 def test_a_server_starts_after_a_crash_where_it_was():
     """What was committed is there after `kill -9` of all of it; a mark of the old process is not taken for the new."""
     server = Server()
@@ -150,6 +166,26 @@ def test_what_is_kept_outlives_server_and_keeper(tmp_path):
             assert not Path(place.folder).exists()
     remove(tmp_path / "m")
     assert not kept.parent.exists()
+    assert not (tmp_path / "m").exists()
+
+
+def test_what_was_taken_away_in_part_is_no_database(tmp_path, monkeypatch):
+    """Whoever is killed while what is kept is taken away leaves a place where the next server begins anew."""
+    with shared_server(tmp_path / "m", KEPT) as place, psycopg.connect(place.store()):
+        pass
+
+    def killed(folder, **_):
+        for path in sorted(Path(folder).rglob("postgresql.conf")):
+            path.unlink()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            remove(tmp_path / "m")
+    with shared_server(tmp_path / "m", KEPT) as place, psycopg.connect(place.store()) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    remove(tmp_path / "m")
     assert not (tmp_path / "m").exists()
 
 
