@@ -6,6 +6,7 @@ says (`identity`), or with the vendor `github` the user, the kind of token and i
 run; of a token that tells no scopes nothing is known, and its answers are its own. Source: open-points.md (304).
 """
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,8 +20,12 @@ from bulk.platform.auth.credentials import Credential
 from bulk.platform.cache.validators import ValidatorStore
 from bulk.platform.wire import Wire
 
+log = logging.getLogger("bulk.engine.run")
+
 ASK_USER = Request(method="GET", path="/user", accept=frozenset((200, 401, 403, 404)), is_fresh=True)
-SCOPES = "x-oauth-scopes"
+SCOPES, PRIVATE = "x-oauth-scopes", "repo"
+"""The header that names scopes, and the one with which private repositories are seen."""
+
 _OF_SCOPES, _FINE_GRAINED = ("ghp_", "gho_"), "github_pat_"
 """How tokens begin that have scopes, and one that has none; those of older platforms have no such begin."""
 
@@ -41,15 +46,18 @@ async def recognise(
     pooled = {name for members in governor.pools.values() for name in members}
     plain = [account for account in governor.accounts.values() if not account.is_minted]
     payers: dict[str, list[Account]] = {}
+    scopes: dict[str, frozenset[str] | None] = {}
     for account in plain:
         credential = credentials[account.name]
         assert isinstance(credential, Credential), "only those have tokens of their own"
         is_asked = account.name in pooled or (platform.vendor == "github" and (is_keeping or len(plain) > 1))
-        payer, identity = await _told(account, transport) if is_asked else ("", "")
+        payer, identity, scopes[account.name] = await _told(account, transport) if is_asked else ("", "", None)
         account.identity = credential.identity or (identity if platform.vendor == "github" else "")
         payer = payer or credential.identity or ("unknown" if account.name in pooled else "")
         if payer:
             payers.setdefault(payer, []).append(account)
+    for name, members in governor.pools.items():
+        _warn_of_lesser(name, {member: told for member in members if (told := scopes.get(member)) is not None})
     if governor.peers is not None:  # what they share is by payer
         governor.peers.know(governor.accounts.values(), payers)
         return
@@ -57,6 +65,19 @@ async def recognise(
         categories = {category for account in accounts for category in account.queues}
         join_payers(
             [[account.queues[name] for account in accounts if name in account.queues] for name in sorted(categories)]
+        )
+
+
+def _warn_of_lesser(pool: str, scopes: Mapping[str, frozenset[str]]) -> None:
+    """Say which members see less than others of their pool: what an item is answered depends on whose turn it is."""
+    lesser = [member for member, held in scopes.items() if PRIVATE not in held]
+    if lesser and len(lesser) < len(scopes):
+        log.warning(
+            "members of the pool %r do not see the same: without the scope %s, which others have, a private "
+            "repository is not_found to %s",
+            pool,
+            PRIVATE,
+            " and ".join(map(repr, lesser)),
         )
 
 
@@ -78,15 +99,20 @@ def open_stores(
     return found
 
 
-async def _told(account: Account, transport: Wire) -> tuple[str, str]:
-    """Return (who pays for a token, whose answers it sees), as the platform tells; empty where it does not."""
+async def _told(account: Account, transport: Wire) -> tuple[str, str, frozenset[str] | None]:
+    """Return (who pays for a token, whose answers it sees, its scopes), as the platform tells; else empty, and None."""
     answer = await transport.send(ASK_USER, account.token, None)
     if isinstance(answer, Failure) or answer.status != 200:
-        return "", ""
+        return "", "", None
     number = answer.body.get("id") if isinstance(answer.body, dict) else None
     if not isinstance(number, int):
-        return "", ""
-    return f"user:{number}", identity_of(account.token.reveal(), number, answer.headers.get(SCOPES))
+        return "", "", None
+    told = answer.headers.get(SCOPES)
+    return f"user:{number}", identity_of(account.token.reveal(), number, told), None if told is None else _named(told)
+
+
+def _named(told: str) -> frozenset[str]:
+    return frozenset(filter(None, map(str.strip, told.split(","))))
 
 
 def identity_of(token: str, number: int, told: str | None) -> str:
@@ -101,6 +127,6 @@ def identity_of(token: str, number: int, told: str | None) -> str:
     if told is None:
         return ""
     kind = token[:4] if token[3:4] == "_" else ""
-    scopes = sorted(filter(None, map(str.strip, told.split(","))))
+    scopes = sorted(_named(told))
     is_known = kind in _OF_SCOPES or (scopes and not kind and not token.startswith(_FINE_GRAINED))
     return f"user:{number} {kind} {' '.join(scopes)}" if is_known else ""

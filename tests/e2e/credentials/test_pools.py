@@ -60,6 +60,20 @@ def test_payers_are_drained_one_after_the_other(home: Home, tmp_path: Path) -> N
         assert order.index("drew") >= 29 - 4
 
 
+def test_members_that_see_less_are_named(home: Home, tmp_path: Path) -> None:
+    """Where one member lacks a scope that another has, a run says so: which of them reads an item is chance."""
+    home.write("less/token.txt", "less-token").chmod(0o600)
+    less = {"token": "less-token", "user": "drew", "scopes": ["gist"]}
+    with served(tmp_path / "platform", seed={**SEED, "tokens": [*SEED["tokens"], less]}) as platform:
+        for members, is_said in ((["dora-1", "less"], True), (["dora-1", "drew-1"], False)):
+            sources: dict[str, Any] = {name: f"file:{name}/token.txt" for name in members}
+            manifest(home, platform.base_url, 4, {**sources, "readers": {"pool": members}})
+            ran = home.run("run", "manifest.yaml", "--run-dir", f"run-{is_said}", "--progress", "none")
+            assert ran.exit_code == 0, ran
+            assert ("do not see the same" in ran.err) is is_said, ran.err
+            assert ("is not_found to 'less'" in ran.err) is is_said
+
+
 def test_answers_outlive_a_token(home: Home, tmp_path: Path) -> None:
     """With another token of the same user every answer is unchanged, and with one of another user none is; where the
     manifest names the identity itself, the date tells, unless `--exact` forbids that."""
