@@ -267,6 +267,11 @@ class Ledger:
         except OSError as error:
             raise stopped(error, self.run_dir) from error
 
+    def goes_on_elsewhere(self, command: str) -> None:
+        """Note that a store goes on with the run by that command: nobody opens it for writing any more."""
+        with self._lock, self._transaction() as connection:
+            connection.execute(rows.SET_ELSEWHERE, (command,))
+
     def finish(
         self,
         exit_code: int,
@@ -296,10 +301,7 @@ class Ledger:
         self._reached(Point.ENDED)
 
     def close(self) -> None:
-        """Close everything and let go of the run directory; may be called twice.
-
-        Without `finish` the epoch has no end, as if the process had been killed.
-        """
+        """Close everything, let go of the run directory; may be called twice. Without `finish` the epoch has no end."""
         with self._lock:
             database.close_writer(self._connection)
             self._file.close()

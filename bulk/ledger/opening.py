@@ -14,7 +14,7 @@ import orjson
 from bulk.errors import RunDirectoryError
 from bulk.ledger import database, seal
 from bulk.ledger.records import RunIdentity
-from bulk.ledger.rows import read_identity, read_words
+from bulk.ledger.rows import read_elsewhere, read_identity, read_words
 from bulk.model import ErrorCode, OutcomeKind
 
 _TAIL_BYTES = 64 * 1024 * 1024
@@ -64,11 +64,12 @@ def refuse_changed(path: Path, identity: RunIdentity) -> tuple[int, int]:
         The generation of results.jsonl, and how much of it counts (bytes).
 
     Raises:
-        RunDirectoryError: it is another run's (the message says what changed, and the way out), or damaged.
+        RunDirectoryError: it is another run's (the message says what changed, and the way out), goes on in a store, or
+            is damaged.
     """
     with database.open_reader(path) as connection:
         ended = connection.execute("SELECT ended_at FROM epochs ORDER BY number DESC LIMIT 1").fetchone()
-        found = read_identity(connection)
+        found, elsewhere = read_identity(connection), read_elsewhere(connection)
         generation, end = connection.execute("SELECT generation, results_bytes FROM meta").fetchone()
     if ended is not None and ended[0] is None:
         database.examine(path)
@@ -84,6 +85,11 @@ def refuse_changed(path: Path, identity: RunIdentity) -> tuple[int, int]:
         raise RunDirectoryError(
             f"{path.parent} belongs to another run: {' and '.join(changed)} changed since it began; undo that, "
             "or start a new run with another --run-dir"
+        )
+    if elsewhere:
+        raise RunDirectoryError(
+            f"{path.parent} shows a run as it was when it was exported; the store goes on with it, and what was sent "
+            f"from here could be sent twice: {elsewhere}"
         )
     return generation, end
 

@@ -8,6 +8,7 @@ import msgspec
 import orjson
 
 from bulk.ledger import results
+from bulk.ledger.database import has_table
 from bulk.ledger.records import Action, Entry, Intent, Minute, Record, RunIdentity, StoredTally, Withdrawn
 from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk.redaction import redact, redact_json
@@ -27,6 +28,7 @@ ADD_ACTION = "INSERT INTO actions VALUES (?, ?, ?, ?, ?)"
 SET_STATUS = "UPDATE status SET json = ?"
 SET_TALLY = "INSERT OR REPLACE INTO tallies VALUES (?,?,?)"
 SET_MINUTE = "INSERT OR REPLACE INTO timeline VALUES (?,?)"
+SET_ELSEWHERE = "INSERT INTO elsewhere VALUES (?)"
 END_EPOCH = "UPDATE epochs SET ended_at = ?, exit_code = ?, why = ?, status = ? WHERE number = ?"
 
 BLOCK_ITEMS = 65_536
@@ -42,6 +44,12 @@ def read_identity(connection: sqlite3.Connection) -> RunIdentity:
     jobs = connection.execute("SELECT name, operation, items FROM jobs ORDER BY number").fetchall()
     fields = (*meta, tuple(jobs))
     return RunIdentity(*fields)
+
+
+def read_elsewhere(connection: sqlite3.Connection) -> str:
+    """Return the command for a run that goes on in a store (ready for a shell); empty: it goes on here."""
+    row = has_table(connection, "elsewhere") and connection.execute("SELECT command FROM elsewhere").fetchone()
+    return str(row[0]) if row else ""
 
 
 def read_words(connection: sqlite3.Connection) -> dict[str, int]:

@@ -121,6 +121,12 @@ CREATE TABLE IF NOT EXISTS links (
     leaves BLOB NOT NULL             -- 29 bytes each: kind, job, idx, digest
 );
 
+-- A row where the run goes on in a store, from which this was exported before it was complete: the command for it, ready
+-- for a shell. Nothing is sent from here.
+CREATE TABLE IF NOT EXISTS elsewhere (
+    command TEXT NOT NULL
+);
+
 -- What people did to the run while it went on: who paused, stopped or set what, and when. Begun without it, a run gets it.
 CREATE TABLE IF NOT EXISTS actions (
     at     REAL NOT NULL,

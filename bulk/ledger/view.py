@@ -22,7 +22,7 @@ from bulk.ledger.database import LEDGER, behind, has_table, open_reader, refuse_
 from bulk.ledger.directory import RESULTS, Holder, is_held, read_holder
 from bulk.ledger.records import Action, Epoch, Minute, RunIdentity, StoredTally
 from bulk.ledger.results import lines_at, rewritten_path
-from bulk.ledger.rows import read_counts, read_identity, read_open, read_words
+from bulk.ledger.rows import read_counts, read_elsewhere, read_identity, read_open, read_words
 from bulk.model import OutcomeKind
 from bulk.status import RunStatus
 
@@ -84,6 +84,11 @@ class LedgerView:
     def holder(self) -> Holder | None:
         """Return the process that has the run open, or had it when it was killed; None after a clean end."""
         return read_holder(self.run_dir)
+
+    def elsewhere(self) -> str:
+        """Return the command that goes on with the run where a store does (ready for a shell); else nothing."""
+        with open_reader(self._path) as connection:
+            return read_elsewhere(connection)
 
     def is_held(self) -> bool:
         """Return whether a process of this machine has the run open."""

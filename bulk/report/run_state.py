@@ -55,6 +55,7 @@ class RunState:
         stopped_with: the exit code of the process that stopped; None where none was told.
         last: its last status, None where there never was one.
         epochs: all of them, in order.
+        elsewhere: the command that goes on with it (ready for a shell), where a store does; empty: it goes on here.
     """
 
     name: str
@@ -64,6 +65,7 @@ class RunState:
     jobs: tuple[RunJob, ...]
     last: RunStatus | None
     epochs: tuple[Epoch, ...]
+    elsewhere: str = ""
 
     @property
     def outcomes(self) -> dict[str, int]:
@@ -132,7 +134,7 @@ def run_state_of(view: LedgerView, now: float, live: RunStatus | None = None) ->
     is_complete = all(job.left == 0 for job in jobs)
     is_running = bool(epochs) and _is_running(epochs[-1], view, now)
     ending = _ending(epochs, is_complete=is_complete, is_running=is_running)
-    return RunState(identity.name, *ending, jobs, last, epochs)
+    return RunState(identity.name, *ending, jobs, last, epochs, view.elsewhere())
 
 
 def _known(seen: int | None, recorded: int) -> int | None:
@@ -176,6 +178,8 @@ def next_command(run_state: RunState, run_dir: Path) -> str:
     """Return the command that goes on, ready for a shell; empty where nothing is left to do."""
     if run_state.is_live and run_state.state != "paused":
         return f"bulk watch {_quoted(run_dir)}"
+    if run_state.elsewhere:
+        return run_state.elsewhere
     if run_state.state != "complete":
         return resuming(run_dir)
     return f"bulk retry {_quoted(run_dir)}" if run_state.is_to_retry else ""

@@ -7,6 +7,7 @@ left behind goes with the next one. Lines stand in the order in which they were 
 import contextlib
 import fcntl
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -135,6 +136,8 @@ def _write(
         )
         outcomes = {kind.value: sum(job.outcomes.get(kind.value, 0) for job in status.jobs) for kind in OutcomeKind}
         code = exit_codes.of_run(outcomes, superseded, is_complete=is_complete, stopped_with=None)
+        if not is_complete:
+            ledger.goes_on_elsewhere(shlex.join(["bulk", "resume", run.name, "--store", str(store.address)]))
         ledger.finish(code, status.why, status)
     return status
 

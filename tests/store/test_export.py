@@ -7,12 +7,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from bulk.cluster.local.local_run import is_at_home
 from bulk.errors import RunDirectoryError
+from bulk.ledger import rows
+from bulk.ledger.database import LEDGER, open_reader
+from bulk.ledger.digests.verification import verify
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Action, Minute
 from bulk.ledger.view import LedgerView
 from bulk.model import OutcomeKind
 from bulk.report.fold import fold
+from bulk.report.run_state import next_command, run_state_of
 from bulk.report.timeline import Timeline, merged, read_minutes
 from bulk.status import JobStatus, RunStatus
 from bulk.store import bundles, export, runs
@@ -96,10 +101,29 @@ def test_an_unfinished_run_can_be_looked_at(place, tmp_path):
     assert (status.state, status.why) == ("stopped", export.UNFINISHED)
     (epoch,) = LedgerView(tmp_path / "out").epochs()
     assert (epoch.exit_code, epoch.started_at) == (3, ledger.began_at)
-    with Ledger.open(tmp_path / "out", place.identity, now=NOW) as single:
-        assert single.open_intents() == {(1, 3): intent(3)}
-        assert single.planned_from(NOW) == NOW + 1.5
-        assert single.done_bits(0, 12)[0] == 1
+    with open_reader(tmp_path / "out" / LEDGER) as single:
+        assert rows.read_open(single) == {(1, 3): intent(3)}
+        assert single.execute("SELECT planned_from FROM seal").fetchone() == (NOW + 1.5,)
+        assert rows.done_bits(single, 0, 12)[0] == 1
+
+
+def test_what_the_store_goes_on_with_is_not_begun_here(place, tmp_path):
+    """Nobody sends from the run directory what workers send, too: it says which command goes on, and a complete one can
+    be retried (failures.md row 94)."""
+    ledger = place.opened()
+    ledger.commit([record(0), intent(0)])
+    exported(place, tmp_path / "run")
+    view = LedgerView(tmp_path / "run")
+    command = f"bulk resume {place.name} --store {place.text}"
+    assert next_command(run_state_of(view, NOW), tmp_path / "run").replace("'", "") == command
+    assert not is_at_home(tmp_path / "run")
+    with pytest.raises(RunDirectoryError, match="goes on with it, and what was sent from here could be sent twice"):
+        Ledger.open(tmp_path / "run", place.identity, now=NOW)
+    assert verify(tmp_path / "run").flaws == ()
+    place.sql("UPDATE run SET state = 'complete' WHERE id = %s", place.run)
+    exported(place, tmp_path / "complete")
+    Ledger.open(tmp_path / "complete", place.identity, now=NOW).close()
+    assert is_at_home(tmp_path / "complete")
 
 
 def test_figures_of_several_workers_become_one_minute(place, tmp_path):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bulk.errors import RunDirectoryError
 from bulk.ledger.database import LEDGER
+from bulk.ledger.view import LedgerView
 from bulk.storage.private_files import DIRECTORY_MODE
 from bulk.store.server.shared_server import remove
 
@@ -57,7 +58,7 @@ def is_under_way(run_dir: Path) -> bool:
 
 def is_at_home(run_dir: Path) -> bool:
     """Return whether the results are in the run directory: what is left of the workers' run is taken away then."""
-    if not (run_dir / LEDGER).exists():
+    if not (run_dir / LEDGER).exists() or LedgerView(run_dir).elsewhere():
         return False
     if folder_of(run_dir).is_dir():
         with held(run_dir) as beside:

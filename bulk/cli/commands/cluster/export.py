@@ -18,7 +18,7 @@ def export(run: str, store: str, run_dir: Path | None) -> int:
     """Write a run of a store into a run directory.
 
     From then on `bulk report`, `bulk diff` and all the rest need no store. A run that is not complete can be exported
-    to look at it; the store goes on with it.
+    to look at it; the store goes on with it, and nothing is sent from there.
     """
     with stored.opened(store, "export") as connection:
         from bulk.ledger.view import LedgerView
