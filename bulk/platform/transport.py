@@ -114,6 +114,7 @@ class Transport:
         self._session: aiohttp.ClientSession | None = None
         self._pool: ConnectionPool | None = None
         self._outside: aiohttp.ClientSession | None = None
+        self._forget_addresses: Callable[[], None] = lambda: None
 
     async def __aenter__(self) -> Self:
         """Open the pool; no connection is made yet.
@@ -127,6 +128,8 @@ class Transport:
         self._tls = tls_context(ca_bundle) if self._base.scheme == "https" or ca_bundle else None
         proxy = proxy_for(self.platform.base_url) if self.platform.trust_env else None
         connector = self._given_connector or self._connector(None)
+        if isinstance(connector, aiohttp.TCPConnector):
+            self._forget_addresses = connector.clear_dns_cache
         self._session = await self._stack.enter_async_context(self._new_session(connector, proxy))
         # a proxy has its own ways, which the session knows
         if proxy is None:
@@ -305,6 +308,8 @@ class Transport:
     def _failure(self, flight: InFlight, error: BaseException, place: str) -> Failure:
         if isinstance(error, OSError) and error.errno in TOO_MANY_FILES:
             self.most_in_flight = max(1, min(self.most_in_flight, len(self._deadlines) - 1))
+        elif not flight.is_written:
+            self._forget_addresses()  # a platform that fails over has another one by now
         return failure_of(
             error,
             is_written=flight.is_written,

@@ -1,19 +1,22 @@
 """What goes over the wire for a request, and what comes back of an answer."""
 
 import gzip
+import socket
 import tracemalloc
 import zlib
 
+import aiohttp
 import orjson
 import pytest
+from aiohttp.abc import AbstractResolver
 
-from bulk.model import Effect, Media, Reply, Request
+from bulk.model import Effect, Failure, FailureKind, Media, Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_values import Unreadable
 from bulk.platform.cache.cache_entry import CacheEntry
 from bulk.platform.cache.cache_entry import head_of as head_of_kept
 from tests.platform.conftest import OpenTransport
-from tests.platform.raw_server import Peer, always, answer, serving
+from tests.platform.raw_server import Peer, always, answer, once, serving
 
 GET = Request(method="GET", path="/repos/acme/api/readme")
 
@@ -331,3 +334,28 @@ async def test_an_early_answer_to_a_long_upload_is_seen(open_transport, token):
         assert isinstance(reply, Reply), reply
         assert (reply.status, reply.body) == (413, {"message": "too large"})
         await server.until(lambda server: server.open_connections == 0)
+
+
+async def test_an_address_that_does_not_answer_is_looked_up_again(open_transport, token, monkeypatch):
+    """failures.md row 1: a platform that fails over to another address is found there with the next request, and not
+    only when its old address would be forgotten anyway."""
+    ports: list[int] = []
+
+    class Names(AbstractResolver):
+        async def resolve(self, host, port=0, family=socket.AF_INET):
+            addresses = {"family": socket.AF_INET, "proto": 6, "flags": socket.AI_NUMERICHOST}
+            return [{"hostname": host, "host": "127.0.0.1", "port": ports[-1], **addresses}]
+
+        async def close(self):
+            pass
+
+    monkeypatch.setattr(aiohttp.connector, "DefaultResolver", lambda **_: Names())
+    async with serving(always(answer())) as second, open_transport("http://platform.test/api/v3") as transport:
+        async with serving(once(answer(headers="Connection: close\r\n"))) as first:
+            ports.append(first.port)
+            assert isinstance(await transport.send(GET, token), Reply)
+        failure = await transport.send(GET, token)
+        assert isinstance(failure, Failure)
+        assert failure.kind is FailureKind.NOT_SENT
+        ports.append(second.port)
+        assert isinstance(await transport.send(GET, token), Reply)
