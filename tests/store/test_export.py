@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bulk.cluster.local.local_run import is_at_home
+from bulk.cluster.local.folder_beside import is_at_home
 from bulk.errors import RunDirectoryError
 from bulk.ledger import rows
 from bulk.ledger.database import LEDGER, open_reader
