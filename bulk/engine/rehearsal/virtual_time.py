@@ -78,10 +78,6 @@ class VirtualClock(Clock):
             self._loop = loop
         return self._loop.now
 
-    async def sleep(self, seconds: float) -> None:
-        """Wait for `seconds` of the time of the loop; at least one turn of it."""
-        await asyncio.sleep(max(0.0, seconds))
-
     def elapsed(self) -> float:
         """Return the same."""
         return self.monotonic()
