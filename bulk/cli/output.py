@@ -6,6 +6,7 @@ A reader that has gone away (`bulk report … | head`) is no error: the command 
 import contextlib
 import io
 import os
+import select
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, TypedDict
@@ -35,6 +36,16 @@ def give_up_stdout() -> None:
         os.close(nowhere)
     except (OSError, ValueError, AttributeError):
         pass
+
+
+def is_unread() -> bool:
+    """Return whether standard output is a pipe that nobody reads any more."""
+    poll = select.poll()
+    try:
+        poll.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError, AttributeError):
+        return False
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 def out(text: str) -> None:

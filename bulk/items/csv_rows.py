@@ -181,8 +181,9 @@ class _Columns:
         if kind is None:
             # an explanation takes time, and nobody would read it
             flaw = unknown_name(path[-1], known) if len(self.flaws) < MOST_FLAWS else "unknown field"
-            if len(self._names) == 1 and ";" in name:
-                flaw = "unknown field; cells are separated by commas, not by semicolons"
+            for mark, marks in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+                if len(self._names) == 1 and mark in name:
+                    flaw = f"unknown field; cells are separated by commas, not by {marks}"
             self.flaws.append(ItemFlaw(name_shown(name), flaw))
             return
         self._columns.append((path, _cell_of(kind)))

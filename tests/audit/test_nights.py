@@ -318,3 +318,13 @@ def test_tables_of_other_versions_are_read_and_damaged_ones_named(nights):
         ran = nights.home.run("sql", "audits/files", "SELECT max(contents_get) FROM contents_get")
         assert (ran.exit_code, ran.out) == (5, ""), ran.err
         assert says in ran.err
+
+
+def test_an_answer_that_nobody_reads_to_its_end_is_no_error(nights):
+    """`bulk sql … | head -1` ends quietly with 0, whatever the form of the answer."""
+    nights.audit()
+    for form in ((), ("--csv",), ("--json",)):
+        words = " ".join(["sql", "audits/files", "'SELECT * FROM range(20000)'", *form])
+        command = f"set -o pipefail; {sys.executable} -m bulk {words} | head -1"
+        ran = nights.home.run_any(["bash", "-c", command])
+        assert (ran.exit_code, ran.err) == (0, ""), form

@@ -245,13 +245,14 @@ def test_commands_operations_formats_and_runs_complete(words: str, expected: set
     assert "runs/no-run" not in offered
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+@pytest.mark.parametrize("arguments", [["operations", "contents.put"], ["--help"], ["run", "--help"], ["--version"]])
+def test_a_reader_that_goes_away_is_no_error(arguments: list[str]) -> None:
     """When nobody reads standard output, a command ends quietly with its own exit code (failures.md row 41)."""
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as pipe:
         done = subprocess.run(
-            [sys.executable, "-m", "bulk", "operations", "contents.put"],
+            [sys.executable, "-m", "bulk", *arguments],
             stdout=pipe,
             stderr=subprocess.PIPE,
             text=True,

@@ -317,6 +317,7 @@ MANIFESTS = (
     items("csv-too-many-cells", "a.csv", "owner,repo\nacme,api,x\n", (2, "", "3 cells, but the header has 2")),
     items("csv-unknown-column", "a.csv", "owner,rpeo\nacme,api\n", (1, "rpeo", "did you mean repo?")),
     items("csv-second-column", "a.csv", "owner,repo,owner\n", (1, "owner", "a second column of this name")),
+    items("csv-tabs", "a.csv", "owner\trepo\nacme\tapi\n", (1, "'owner\\trepo'", "not by tabs")),
     items("csv-semicolons", "a.csv", "owner;repo\nacme;api\n", (1, "'owner;repo'", "not by semicolons")),
     items(
         "csv-cell-types",

@@ -43,8 +43,8 @@ def _head(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
     yield from headed(plan.name, _ASKED if plan.payers else _SENT, columns, ink, "dim")
     yield from wrapped(plan.base_url, columns)
     yield ""
-    requests = _span(plan.least_requests, plan.most_requests)
-    yield from wrapped(f"{counted(plan.items, 'item')}, {requests} requests. {_end(plan)}", columns)
+    requests = _requests(plan.least_requests, plan.most_requests)
+    yield from wrapped(f"{counted(plan.items, 'item')}, {requests}. {_end(plan)}", columns)
     saved = _saved(plan.saved)
     if saved:
         yield from wrapped(saved, columns)
@@ -113,6 +113,10 @@ def _span(least: int, most: int) -> str:
     return count(least) if least == most else f"{count(least)} to {count(most)}"
 
 
+def _requests(least: int, most: int) -> str:
+    return f"{_span(least, most)} {'request' if most == 1 else 'requests'}"
+
+
 def _jobs(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
     shown = plan.jobs[:_MOST_JOBS]
     rows: list[tuple[str, ...]] = [("job", "operation", "items", "requests", "lanes")]
@@ -154,8 +158,8 @@ def _buckets(plan: Plan, columns: int) -> Iterator[str]:
     several = len({bucket.credential for bucket in plan.buckets}) > 1
     for bucket in plan.buckets:
         name = f"{safe(bucket.credential, 20)}/{safe(bucket.category, 30)}" if several else safe(bucket.category, 40)
-        wanted = _span(bucket.least_requests, bucket.most_requests)
-        yield from wrapped(f"Budget {name}: {wanted} requests{_from(bucket, plan.at)}.", columns, "  ")
+        wanted = _requests(bucket.least_requests, bucket.most_requests)
+        yield from wrapped(f"Budget {name}: {wanted}{_from(bucket, plan.at)}.", columns, "  ")
         payers = [
             payer for payer in plan.payers if (payer.credential, payer.category) == (bucket.credential, bucket.category)
         ]

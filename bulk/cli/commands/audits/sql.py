@@ -36,9 +36,11 @@ def sql(place: Path, query: str, *, as_json: bool, as_csv: bool) -> int:
             for row in rows:
                 output.out(json.dumps(dict(zip(head["columns"], row, strict=True)), ensure_ascii=False))
         elif as_csv:
-            writer = csv.writer(sys.stdout, lineterminator="\n")
-            writer.writerow(head["columns"])
-            writer.writerows(_cells(rows))
+            with output.binary_out():
+                writer = csv.writer(sys.stdout, lineterminator="\n")
+                writer.writerow(head["columns"])
+                writer.writerows(_cells(rows))
+                sys.stdout.flush()
         else:
             output.out_table(head["columns"], _cells(rows))
     return 0

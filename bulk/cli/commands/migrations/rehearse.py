@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     "--seeds",
     metavar="N",
     type=click.IntRange(1, 50),
-    help="Rehearsals; their ends are a range. Default: 5, or 1 of a long run.",
+    help="Rehearsals; their ends are a range. Default: 20, or fewer of a long run.",
 )
 @click.option(
     "--budget",
