@@ -5,6 +5,17 @@ becomes a message and an exit code. A command imports what takes time to import 
 answers at once.
 """
 
-from bulk.cli.app import main
+import sys
+from collections.abc import Sequence
 
 __all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line, as `app.main` says; Ctrl-C while the commands are still imported ends it like any other."""
+    try:
+        from bulk.cli.app import main as run
+    except KeyboardInterrupt:
+        sys.stderr.write("bulk: interrupted by SIGINT\n")
+        return 130
+    return run(arguments)

@@ -245,6 +245,27 @@ def test_commands_operations_formats_and_runs_complete(words: str, expected: set
     assert "runs/no-run" not in offered
 
 
+@pytest.mark.parametrize("module", ["click", "bulk.cli.commands.run", "bulk.check.checking"])
+def test_a_signal_while_modules_are_imported_shows_no_traceback(module: str, tmp_path: Path) -> None:
+    """Ctrl-C ends a command that has hardly begun as it ends any other: with one line and 130."""
+    program = (
+        "import sys\n"
+        "class Signal:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Signal())\n"
+        "from bulk.cli import main\n"
+        "sys.exit(main(['check', 'm.yaml']))\n"
+    )
+    (tmp_path / "m.yaml").write_text(
+        "version: 1\nplatform: {base_url: 'https://code.example.com/api/v3'}\n"
+        "jobs: {x: {operation: readme.get, items: [{owner: acme, repo: api}]}}\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=50)
+    assert (done.returncode, done.stderr.strip()) == (130, "bulk: interrupted by SIGINT")
+
+
 @pytest.mark.parametrize("arguments", [["operations", "contents.put"], ["--help"], ["run", "--help"], ["--version"]])
 def test_a_reader_that_goes_away_is_no_error(arguments: list[str]) -> None:
     """When nobody reads standard output, a command ends quietly with its own exit code (failures.md row 41)."""
