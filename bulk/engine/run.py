@@ -55,6 +55,9 @@ from bulk.status import Display, RunStatus
 
 log = logging.getLogger("bulk.engine.run")
 
+MOST_REFUSALS = 10
+"""So many refused credentials are named where a run ends (count)."""
+
 STATUS_S = 0.25
 STORE_STATUS_S = 1.0
 """How often the display is told, and how often the ledger (seconds)."""
@@ -91,6 +94,7 @@ class Run:
         self._clock = surroundings.clock
         self._stopped_by: BulkError | None = None
         self._refused: CredentialRefused | None = None
+        self._refusals: list[str] = []
         self._is_complete = False
         self._resume_state, self._progress = resume_state, resume_state.progress
         self._streams = JobStreams(checked, workspace)
@@ -203,8 +207,9 @@ class Run:
         self.governor.drain()
 
     def _on_refused(self, refusal: CredentialRefused) -> None:
-        if self._refused is None:
-            self._refused = refusal
+        if str(refusal) not in self._refusals:
+            self._refusals.append(str(refusal))
+            self._refused = CredentialRefused(refusal.credential, "; ".join(self._refusals[:MOST_REFUSALS]))
             if len(self.governor.accounts) > 1:  # else that is the end of the run, which says why
                 self._display.note(str(refusal))
 

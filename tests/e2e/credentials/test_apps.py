@@ -18,7 +18,7 @@ from tests.canaries import watched
 from tests.e2e.support.platform import Home, Ran, Served, served
 
 OWNERS = ("org-1", "org-2", "org-3")
-SEED = {
+SEED: dict[str, Any] = {
     "apps": [
         {
             "slug": "fleet",
@@ -137,6 +137,18 @@ def test_each_installation_pays_for_its_own(home: Home, tmp_path: Path, keys) ->
         assert "suspended" in suspended.err
         (other,) = it.results("suspended")
         assert other["outcome"] in ("succeeded", "unchanged")
+
+
+def test_every_installation_that_is_suspended_is_named(home: Home, tmp_path: Path, keys, monkeypatch) -> None:
+    """Whoever has to see to them sees all of them at the end, not the first alone."""
+    (app,) = SEED["apps"]
+    suspended = [{"organization": name, "suspended": True} for name in ("acme-ops", "acme-labs")]
+    monkeypatch.setitem(SEED, "apps", [{**app, "installations": suspended}])
+    with fleet(home, tmp_path / "platform", keys) as it:
+        ran = it.run([{"owner": owner, "repo": "x"} for owner in ("acme-ops", "acme-labs")])
+        assert ran.exit_code == 4, ran
+        assert "in acme-ops" in ran.out, ran
+        assert "in acme-labs" in ran.out, ran
 
 
 def test_a_wrong_key_sends_nothing_else(home: Home, tmp_path: Path, keys) -> None:
