@@ -181,10 +181,12 @@ class LoginCredential(Credential):
         return login.ends_at is not None and login.ends_at - login.skew_s - self._now.now() < early_s
 
     def _read(self) -> Login:
+        path = self._folder / f"{self._login}.json"
         try:
-            raw = Credential(self.name, f"file:{self._folder / self._login}.json", {}, Path()).raw()
-            login = msgspec.json.decode(raw, type=Login)
-        except (CredentialMissing, msgspec.MsgspecError):
+            login = msgspec.json.decode(Credential(self.name, f"file:{path}", {}, Path()).raw(), type=Login)
+        except (CredentialMissing, msgspec.MsgspecError) as error:
+            if isinstance(error, CredentialMissing) and path.exists():
+                raise  # it is there, and says what is wrong with it
             raise self.missing(
                 f"there is no login {self._login!r} on this machine; run: bulk login {self._login} --client-id ID"
             ) from None

@@ -234,6 +234,17 @@ def test_tokens_of_one_platform_are_not_sent_to_another(scripted, tmp_path: Path
     assert server.asked == []
 
 
+def test_a_login_that_is_open_to_others_says_so(scripted, tmp_path: Path) -> None:
+    """A login that is there is not said to be missing: what is wrong with its file is."""
+    credential = stored(scripted(PAIR), tmp_path, Clock(), ends_at=Clock().now() + 9 * HOURS)
+    (tmp_path / "erin.json").chmod(0o644)
+    with pytest.raises(CredentialMissing, match="chmod 600"):
+        credential.read()
+    (tmp_path / "erin.json").unlink()
+    with pytest.raises(CredentialMissing, match="there is no login 'erin'"):
+        credential.read()
+
+
 def test_a_file_that_somebody_changed_is_no_token(scripted, tmp_path: Path) -> None:
     """What it holds then is told as no token, and not shown."""
     credential = stored(scripted(PAIR), tmp_path, Clock(), ends_at=Clock().now() + 9 * HOURS)
