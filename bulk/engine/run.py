@@ -57,7 +57,6 @@ log = logging.getLogger("bulk.engine.run")
 
 MOST_REFUSALS = 10
 """So many refused credentials are named where a run ends (count)."""
-
 STATUS_S = 0.25
 STORE_STATUS_S = 1.0
 """How often the display is told, and how often the ledger (seconds)."""
@@ -116,9 +115,8 @@ class Run:
         self.last_minute: Minute | None = None
         self.begun = anyio.Event()
         self._item_runner: ItemRunner | None = None
-        self.last_status = RunStatus(name=manifest.name, state="stopped", at=now, started_at=now).after(
-            surroundings.before
-        )
+        begun = RunStatus(name=manifest.name, state="stopped", at=now, started_at=now)
+        self.last_status = begun.after(surroundings.before)
 
     def stop(self, reason: BulkError) -> None:
         """Offer nothing new, let what is in flight end. The first reason counts."""
@@ -353,8 +351,8 @@ class Run:
     async def _tell(self, snapshot: Snapshot, recorder: Recorder) -> None:
         stored = -STORE_STATUS_S
         while True:
-            status = snapshot.status(self.state, str(self._stopped_by or ""))
-            status = self.last_status = status.after(self._around.before)
+            told = snapshot.status(self.state, str(self._stopped_by or ""))
+            status = self.last_status = told.after(self._around.before)
             self._display.update(status)
             now = self._clock.monotonic()
             if now - stored >= STORE_STATUS_S:

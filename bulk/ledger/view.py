@@ -107,8 +107,7 @@ class LedgerView:
                 "SELECT number, started_at, ended_at, pid, host, exit_code, coalesce(why, ''), status "
                 "FROM epochs ORDER BY number"
             ).fetchall()
-        epochs = [(*row, _status(data)) for *row, data in rows]
-        return [Epoch(*fields) for fields in epochs]
+        return [Epoch(*fields) for fields in ((*row, _status(data)) for *row, data in rows)]
 
     def began_at(self) -> float:
         """Return when its first process opened the run (UTC epoch seconds); 0.0 before that."""
@@ -255,8 +254,7 @@ class LedgerView:
 
     def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
         """Look each line up by itself."""
-        found: dict[int, bytes] = {}
-        left = most_bytes
+        found, left = dict[int, bytes](), most_bytes
         with open_reader(self._path) as connection, self._results(connection) as (fd, _):
             for index in dict.fromkeys(indexes):
                 query = "SELECT position, length FROM outcomes WHERE job = ? AND idx = ?"
@@ -367,11 +365,8 @@ class LedgerView:
                 numbers = [words[kind] for kind in kinds if kind in words]
                 wheres.append(f"outcome IN ({','.join('?' * len(numbers))})")
                 values.extend(numbers)
-            rows = connection.execute(
-                f"SELECT job, idx, position, length FROM outcomes WHERE {' AND '.join(wheres)} "
-                f"ORDER BY job, idx LIMIT {PAGE_ROWS}",
-                values,
-            ).fetchall()
+            query = f"{_PLACES} WHERE {' AND '.join(wheres)} ORDER BY job, idx LIMIT {PAGE_ROWS}"
+            rows = connection.execute(query, values).fetchall()
         return generation, rows
 
     @contextlib.contextmanager

@@ -206,17 +206,9 @@ class Bucket:
             names_end = True
         if reset_at < self.reset_at - jitter_s and (reset_at <= late or abs(reset_at - self.ended_at) <= jitter_s):
             return False
-        is_new = False
-        if reset_at > self.reset_at + jitter_s:
-            is_early = late < self.reset_at and self._has_turned(witness, reset_at, remaining - overlap)
-            if is_early or self._maybegin(witness, late):
-                if is_early:
-                    self.believe_newest(reset_at)
-                self.begin(self._overrules(witness) or limit, reset_at, overlap, now, late)
-                is_new = True
-            elif witness.moved < 0 and not witness.is_vague and abs(witness.reset_at - self.reset_at) <= jitter_s:
-                witness.moved = self.paid - overlap
-                self.moved_from = self.moved_from or self.reset_at
+        is_new = reset_at > self.reset_at + jitter_s and self._open_later(
+            witness, limit, remaining, reset_at, overlap, now, late
+        )
         is_less = remaining < self.free
         witness.limit = limit
         witness.say(self.paid, remaining, overlap, now)
@@ -237,6 +229,22 @@ class Bucket:
         if self.free <= self.reserve and not self.own:
             self.emptied_at = emptied_at  # a window that begins empty does not begin the wait for a look anew
         return is_new
+
+    def _open_later(
+        self, witness: Witness, limit: int, remaining: int, reset_at: float, overlap: int, now: float, late: float
+    ) -> bool:
+        """Take in a word of a later window; return whether it begins that."""
+        jitter_s = self.jitter_s
+        is_early = late < self.reset_at and self._has_turned(witness, reset_at, remaining - overlap)
+        if is_early or self._maybegin(witness, late):
+            if is_early:
+                self.believe_newest(reset_at)
+            self.begin(self._overrules(witness) or limit, reset_at, overlap, now, late)
+            return True
+        if witness.moved < 0 and not witness.is_vague and abs(witness.reset_at - self.reset_at) <= jitter_s:
+            witness.moved = self.paid - overlap
+            self.moved_from = self.moved_from or self.reset_at
+        return False
 
     def _maybegin(self, witness: Witness, late: float) -> bool:
         """Return whether a word of a later window is the first of a new one, or only contradicts the others."""
