@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 NEVER = 1 << 60
 """A count that is never reached."""
+MOST_RAISED = 1
+"""So often in a window what got lost on the way explains that a witness contradicts itself and the other one (count)."""
 
 
 @dataclass(slots=True)
@@ -25,6 +27,7 @@ class Witness:
         too_little: how often a request was answered after it had said that nothing is left (count).
         too_much: how often a request was refused where it had said that something is left (count).
         named_at: when it first named that end (UTC epoch seconds, platform time).
+        raised: how often its newest word of this window was believed against an earlier one (count).
         is_vague: it has not said of the window with that end that anything was spent: where windows begin with their
             first request, such an end is only what would be if one began now.
     """
@@ -41,6 +44,7 @@ class Witness:
     too_little: int = 0
     too_much: int = 0
     is_vague: bool = False
+    raised: int = 0
 
     @property
     def is_blamed(self) -> bool:
@@ -67,7 +71,7 @@ class Witness:
 
     def forget(self) -> None:
         """Forget the window that it spoke of, which is over."""
-        self.reset_at, self.moved, self.is_vague = 0.0, -1, False
+        self.reset_at, self.moved, self.is_vague, self.raised = 0.0, -1, False, 0
         self.ceiling = self.latest = self.newest = NEVER
 
     def was_too_low(self, before: int, other: "Witness") -> None:
@@ -76,7 +80,9 @@ class Witness:
         """
         if self.ceiling > before:
             return
-        if NEVER > self.said > before and not before < other.ceiling < NEVER:
+        is_explained = self.raised < MOST_RAISED or not before < other.ceiling < NEVER
+        if NEVER > self.said > before and is_explained:
+            self.raised += 1
             self.ceiling = self.newest  # its own newest word says so too: something got lost on the way
         else:
             self.too_little += 1
