@@ -9,7 +9,7 @@ from dataclasses import dataclass
 NEVER = 1 << 60
 """A count that is never reached."""
 MOST_RAISED = 1
-"""So often in a window what got lost on the way explains that a witness contradicts itself and the other one (count)."""
+"""So often in a window what got lost on the way explains that a witness contradicts itself and the other one."""
 
 
 @dataclass(slots=True)
