@@ -55,7 +55,8 @@ def test_two_jobs_on_one_file(tmp_path: Path, home: Home) -> None:
         assert (told.exit_code, "live: 16 as left, 0 moved, 8 written over by the run itself" in told.out) == (0, True)
         assert home.run("undo", "run", "-o", "undo.yaml", *QUIET).exit_code == 0
         assert home.run("run", "undo.yaml", "--run-dir", "undoing", *QUIET).exit_code == 0
-        assert home.run("plan", "manifest.yaml", "--live").out == planned.out
+        again = home.run("plan", "manifest.yaml", "--live")
+        assert again.out.partition("\n")[2] == planned.out.partition("\n")[2]  # but for how many answers were free
 
 
 @pytest.mark.timeout(240)
