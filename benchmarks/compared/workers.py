@@ -1,9 +1,10 @@
-"""What a worker costs beside `bulk run` on one machine: CPU of whole processes, in turns, on the same canned answers.
+"""What workers cost beside `bulk run` on one machine: CPU of whole processes, in turns, on the same canned answers.
 
-    python -m benchmarks.compared.workers [ITEMS] [ROUNDS]        (default 40,000 items, 3 rounds)
+    python -m benchmarks.compared.workers [ITEMS] [ROUNDS]        (default 60,000 items, half as many writes, 3 rounds)
 
-The worker's part is a whole `bulk worker` that does one run and ends. The store, whoever submits and whoever exports
-are other processes, on other machines where there are several; their CPU is not in it.
+A worker's part is a whole `bulk worker` that does one run, or its share of it, and ends. The store, whoever submits and
+whoever exports are other processes, on other machines where there are several; their CPU is not in it. The efficiency
+of two workers is the CPU of one that does it all, in parts of what both take together.
 """
 
 import os
@@ -11,7 +12,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,31 +22,37 @@ from bulk.store import address, schema
 from bulk.store.connections import StoreConnection
 from bulk.store.server.private_server import Server
 
-MOST = 1.15
+BARS = {"reads": (1.15, 0.9), "writes": (1.25, 0.8)}
+"""Of each case: what a worker may take, in times of one machine, and the least efficiency of two."""
 BULK = [sys.executable, "-m", "bulk"]
 
 
-def worker_cpu_s(text: str, base_url: str, manifest: Path) -> float:
-    """Submit the manifest, have one worker do it: that process's CPU (seconds)."""
+def workers_cpu_s(text: str, base_url: str, manifest: Path, count: int) -> float:
+    """Submit the manifest, have so many workers do it: what those processes take together (seconds)."""
     environ = {**environment(), "BULK_TOKEN": TOKEN}
     submitted = [*BULK, "submit", str(manifest), "--store", text, "--yes"]
     run = subprocess.run(submitted, env=environ, capture_output=True, text=True, check=True).stdout.strip()
-    with on_core(CLIENT_CORE):
-        command = [*BULK, "worker", "--store", text, "--base-url", base_url]
-        worker = subprocess.Popen(command, env=environ, stderr=subprocess.PIPE)
-    assert worker.stderr is not None
-    threading.Thread(target=worker.stderr.read, daemon=True).start()
+    workers: list[subprocess.Popen[bytes]] = []
+    for _ in range(count):
+        with on_core(CLIENT_CORE):
+            command = [*BULK, "worker", "--store", text, "--base-url", base_url]
+            workers.append(subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL))
     watched = [*BULK, "watch", run, "--store", text, "--progress", "none"]
     ended = subprocess.run(watched, env=environ, capture_output=True, text=True, check=False)
-    worker.send_signal(signal.SIGTERM)
-    _, status, usage = os.wait4(worker.pid, 0)
-    worker.returncode = os.waitstatus_to_exitcode(status)
-    assert (ended.returncode, worker.returncode) == (0, 0), ended.stderr
+    assert ended.returncode == 0, ended.stderr
+    cpu_s = 0.0
+    for worker in workers:
+        worker.send_signal(signal.SIGTERM)
+        _, status, usage = os.wait4(worker.pid, 0)
+        worker.returncode = os.waitstatus_to_exitcode(status)
+        assert worker.returncode == 0
+        cpu_s += usage.ru_utime + usage.ru_stime
     subprocess.run([*BULK, "forget", run, "--store", text], env=environ, capture_output=True, check=True)
-    return usage.ru_utime + usage.ru_stime
+    return cpu_s
 
 
-def measure(items: int, rounds: int) -> None:
+def measure(name: str, items: int, rounds: int) -> None:
+    """Run a case on one machine, with one worker, and with two, in turns."""
     server = Server(is_durable=False)
     server.start()
     try:
@@ -54,28 +60,35 @@ def measure(items: int, rounds: int) -> None:
         with StoreConnection(address.read(text), "benchmark") as store:
             schema.init(store)
         with canned_platform() as base_url, tempfile.TemporaryDirectory(prefix="bulk-bench-") as folder:
-            ours = Ours(Path(folder), base_url, CASES["reads"], items)
+            ours = Ours(Path(folder), base_url, CASES[name], items)
             manifest = Path(folder) / "manifest.yaml"
-            alone, workers = [ours.run().cpu_s], []
+            alone, one, two = [ours.run().cpu_s], list[float](), list[float]()
             for _ in range(rounds):
-                workers.append(worker_cpu_s(text, base_url, manifest))
+                one.append(workers_cpu_s(text, base_url, manifest, 1))
+                two.append(workers_cpu_s(text, base_url, manifest, 2))
                 alone.append(ours.run().cpu_s)
     finally:
         server.remove()
-    tell(items, alone, workers)
+    most, least = BARS[name]
+    tell(f"{items:,} {name}", items, (alone, one, most))
+    shares = Spread(tuple(single / both for single, both in zip(one, two, strict=True)))
+    row(f"efficiency of two workers, {items:,} {name}", shares.text(), f"at least {least}", shares.median >= least)
 
 
-def tell(items: int, alone: Sequence[float], workers: Sequence[float]) -> None:
-    ratio = ratios(workers, alone)
-    ours, theirs = (Spread(tuple(cpu_s / items * 1e6 for cpu_s in each)) for each in (workers, alone))
+def tell(what: str, items: int, found: tuple[Sequence[float], Sequence[float], float]) -> None:
+    """Print what a worker took beside one machine, and whether that is within its bar."""
+    alone, one, most = found
+    ratio = ratios(one, alone)
+    ours, theirs = (Spread(tuple(cpu_s / items * 1e6 for cpu_s in each)) for each in (one, alone))
     figure = f"{ratio.text()} times one machine's: {ours.text(0)} µs an item beside {theirs.text(0)} µs"
-    row(f"CPU of a worker, {items:,} READMEs", figure, f"at most {MOST} times", ratio.median <= MOST)
+    row(f"CPU of a worker, {what}", figure, f"at most {most} times", ratio.median <= most)
 
 
 def main() -> None:
     given = [int(text.replace(",", "")) for text in sys.argv[1:]]
-    items, rounds, *_ = (*given, *(40_000, 3)[len(given) :])
-    measure(items, rounds)
+    items, rounds, *_ = (*given, *(60_000, 3)[len(given) :])
+    measure("reads", items, rounds)
+    measure("writes", items // 2, rounds)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,9 @@ SPILLS = "bulk-spills-"
 """How a folder begins, for what does not fit into memory; it is gone with the answer."""
 
 _FILE = re.compile(r'Could not (?:write|sync|truncate) (?:all to )?file "([^"]+)": ([^"]+)')
-_DAMAGED = re.compile(r"""(?:read|of|in|Error:) file ['"]([^'"]+\.parquet)['"]""", re.IGNORECASE)
+_DAMAGED = re.compile(r"""(?:read|of|in|from|Error:) file ['"]([^'"]+\.parquet)['"]""", re.IGNORECASE)
 """What DuckDB says of a Parquet file that it can't read."""
+_OF_FILES = ("InvalidInputException", "IOException")
 _UNFORESEEN = "Error"
 """The kind of what DuckDB has no kind for: it has met what no file should hold, and does not say where."""
 _NOT_OF_QUERIES = ("OutOfMemoryException", "InternalException")
@@ -152,7 +153,7 @@ def _error(kind: str, message: str, query: str) -> Exception:
 
 def _is_damage(kind: str, text: str) -> bool:
     """Return whether a file can't be read, rather than that a query is wrong."""
-    return kind == _UNFORESEEN or (kind == "InvalidInputException" and _DAMAGED.search(_first(text)) is not None)
+    return kind == _UNFORESEEN or (kind in _OF_FILES and _DAMAGED.search(_first(text)) is not None)
 
 
 def _first(text: str) -> str:

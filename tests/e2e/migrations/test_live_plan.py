@@ -3,6 +3,7 @@
 import base64
 import json
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from bulk.operation import find, names
 from tests.e2e.migrations.test_undo import put
-from tests.e2e.support.platform import ADMIN, Home, Served, served
+from tests.e2e.support.platform import ADMIN, Home, Served, served, wait_for
 
 FLEET = {"organization": "acme-fleet", "count": 60, "readme_bytes": 200}
 FILES = 30
@@ -109,6 +110,14 @@ def test_an_item_that_was_equal_is_not_overwritten(tmp_path: Path, home: Home) -
         assert sorted(ended) == ["stale", *["unchanged"] * 5]
 
 
+def attachments(sandbox: Served, org: str, number: int) -> list[str]:
+    """How far each repository of a configuration is."""
+    url = f"{sandbox.base_url}/orgs/{org}/code-security/configurations/{number}/repositories"
+    asking = urllib.request.Request(url, headers={"Authorization": f"Bearer {ADMIN}"})
+    with urllib.request.urlopen(asking, timeout=20) as answer:
+        return [each["status"] for each in json.load(answer)]
+
+
 def test_repositories_that_somebody_else_has_attached_since_are_stale(tmp_path: Path, home: Home) -> None:
     """Of a selection, those that have the configuration are what the plan has seen."""
     with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
@@ -123,6 +132,7 @@ def test_repositories_that_somebody_else_has_attached_since_are_stale(tmp_path: 
         assert planned.out.splitlines()[2].split() == ["attach", "0", "1", "0", "0", "0", "0"], planned.err
         home.run("approve", "F.plan")
         assert home.run("run", "1.yaml", "--progress", "none").exit_code == 0
+        wait_for(lambda: "attached" in attachments(sandbox, "acme-eng", 2002), sandbox.process)  # a moment later
         ran = home.run("run", "F.plan", "--yes", "--progress", "none", "--run-dir", "run")
         (ended,) = home.results("run")
         assert (ran.exit_code, ended["outcome"], ended["error"]["code"]) == (1, "skipped", "stale"), ran.err
