@@ -54,9 +54,13 @@ def is_compiled() -> bool:
 
 
 def environment() -> dict[str, str]:
-    """That of a process that is measured: Bulk as a compiled wheel installs it, where there is one."""
+    """That of a process that is measured: Bulk as a compiled wheel installs it, where there is one.
+
+    Bytecode is kept, as an installation has it, whatever the user's wish: else each start would compile all libraries.
+    """
     path = f"{COMPILED}{os.pathsep}{ROOT}" if is_compiled() else str(ROOT)
-    return {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}  # else the current folder would come first
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}  # else the current folder would come first
 
 
 @contextlib.contextmanager

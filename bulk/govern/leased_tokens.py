@@ -123,10 +123,13 @@ class LeasedTokens:
 
     def look(self, *, is_unlimited: bool | None = None) -> None:
         """Look for tokens, because somebody said that there may be some; `is_unlimited`: `/rate_limit` was answered,
-        and names no limit.
+        and names no limit. What was lent without a limit ends where there may be one by now.
         """
         if is_unlimited is not None:
             self._is_unlimited = is_unlimited
+        if not is_unlimited:
+            for batch in [each for each in self._batches if each.lease.ends_at == math.inf]:
+                self._drop(batch)
         self._again_at, self._looks = 0.0, 0
         self._wake.set()
 

@@ -54,7 +54,8 @@ class Group:
         born = [name for record in records for name in record.new_names]
         images = [list(column) for column in zip(*rows.before_rows(records), strict=True)] or [[], [], []]
         self.entries = len(batch) + len(actions)
-        digest = hashlib.blake2b(bytes(lines), digest_size=16)
+        packed = zstandard.compress(bytes(lines), _LEVEL) if lines else b""
+        digest = hashlib.blake2b(packed, digest_size=16)
         for column in (
             *intents[:2],
             *intents[3:],
@@ -71,7 +72,7 @@ class Group:
             *(array(column) for column in intents[:3]),
             *(text_array(column) for column in intents[3:7]),
             array(intents[7]),
-            zstandard.compress(bytes(lines), _LEVEL) if lines else b"",
+            packed,
             *(array(column) for column in outcomes),
             *(array(column) for column in sums),
             array([job for job, _ in self.closed]),

@@ -22,7 +22,6 @@ pytestmark = pytest.mark.browser
 FLEET = {"organization": "acme-fleet", "count": 4, "readme_bytes": 100}
 
 
-@pytest.mark.timeout(150)
 def test_waves_are_opened_and_accepted_by_a_click(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,7 +60,7 @@ class Cluster:
         """How many the journal has (count)."""
         return sum(line["effect"] is not None for line in self.sandbox.journal())
 
-    def wait_for_effects(self, count: int, seconds: float = 40.0) -> None:
+    def wait_for_effects(self, count: int, seconds: float = 120.0) -> None:
         """Wait until there are so many."""
         until = time.monotonic() + seconds
         while self.effects() < count:

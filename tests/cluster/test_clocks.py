@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import psycopg
-import pytest
 
 from tests.cluster.cluster import Cluster, cluster, run_arguments
 from tests.crash.work import Work, nothing_lost_or_doubled, nothing_misreported
@@ -37,7 +36,6 @@ def most_claims(store: str) -> int:
     return int(row[0])
 
 
-@pytest.mark.timeout(150)
 def test_workers_whose_clocks_are_wrong_by_an_hour(store_text: str, tmp_path: Path) -> None:
     """One is an hour fast, one an hour slow. Nobody takes over what the other has while that one lives; when one is
     killed with writes under way, the other does; no window of the budget is exceeded, and every effect happens once

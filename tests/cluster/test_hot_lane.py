@@ -34,7 +34,6 @@ def hot_lane(made: Cluster, half: int) -> tuple[Lines, Lines]:
     return hot, [line for line in lines if f"/{HOT}/" not in line["path"]]
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.soak), 2])
 def test_a_hot_lane_holds_up_nobody(store_text: str, tmp_path: Path, workers: int) -> None:
     """It begins at once, one item at a time, and the others are done long before it is."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-import pytest
 
 from tests.cluster.cluster import Cluster, cluster, run_arguments
 from tests.crash.work import ORGANIZATION, Work
@@ -41,7 +40,6 @@ def manifest(made: Cluster, reads: int, **more: Any) -> None:
     made.home.manifest(made.sandbox.base_url, jobs, limits={"settle": "1s", "concurrency": 8, "request_timeout": "2s"})
 
 
-@pytest.mark.timeout(150)
 def test_who_takes_over_makes_the_same_items(store_text: str, tmp_path: Path) -> None:
     """The worker that writes them is killed: every item ends once, with its effect, and what comes after has them."""
     with cluster(store_text, tmp_path, FLEET, *FAULTS) as made:
@@ -77,7 +75,6 @@ def put_file(made: Cluster, repo: str, path: str) -> None:
         assert answer.status == 201
 
 
-@pytest.mark.timeout(150)
 def test_what_a_retry_finds_comes_behind(store_text: str, tmp_path: Path) -> None:
     """An item that failed gives none; retried, it gives one more, and those that there were keep their places."""
     with cluster(store_text, tmp_path, FLEET, workers=1) as made:

@@ -57,7 +57,6 @@ def judged(made: Cluster, run_dir: str, count: int) -> None:
     nothing_lost_or_doubled(WORK, made.sandbox.journal(), made.sandbox.folder / "state")
 
 
-@pytest.mark.timeout(120)
 def test_a_worker_without_its_store_is_replaced(store_text: str, tmp_path: Path) -> None:
     """It is silent when its lease is over, another worker does the rest, every effect happens once; healed, it works
     again (failures.md row 88)."""
@@ -84,7 +83,6 @@ def test_a_worker_without_its_store_is_replaced(store_text: str, tmp_path: Path)
         assert len(made.home.results("again")) == 10
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(("signals", "within_s"), [(1, ENDS_S), (2, 2.5)])
 def test_a_worker_that_is_told_to_end_waits_little(
     store_text: str, tmp_path: Path, figure: Callable[[str], None], signals: int, within_s: float

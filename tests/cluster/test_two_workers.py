@@ -31,7 +31,6 @@ def judged(made: Cluster, waiting: Process, work: Work = WORK) -> None:
     saved_files_are_whole(work, made.home.folder / "run")
 
 
-@pytest.mark.timeout(150)
 def test_a_run_is_paused_and_goes_on_with_another_worker(store_text: str, tmp_path: Path) -> None:
     """After `bulk pause` nothing is sent; a worker that is told to end gives back what it has; the other goes on."""
     with cluster(store_text, tmp_path, SHORT, *FAULTS) as made:
@@ -58,7 +57,6 @@ def test_a_run_is_paused_and_goes_on_with_another_worker(store_text: str, tmp_pa
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(20))
 def test_a_worker_that_was_frozen_finds_its_work_taken(store_text: str, tmp_path: Path, seed: int) -> None:
     """Whoever sleeps through its leases writes nothing of them afterwards, and works again soon."""

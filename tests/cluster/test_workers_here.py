@@ -67,7 +67,6 @@ def ended(command: Process) -> tuple[int | None, str]:
     return command.returncode, err
 
 
-@pytest.mark.timeout(120)
 def test_whatever_is_killed_the_same_command_goes_on(tmp_path: Path) -> None:
     """A worker is killed, then all processes of the run at once, then Ctrl-C: every effect happens once, the results
     come home, and nothing is left of server and workers."""

@@ -16,7 +16,6 @@ OWNER, REPO = "acme-eng", "hello-world"
 MOST = 1_000
 
 
-@pytest.mark.timeout(120)
 def test_a_run_killed_at_some_files(tmp_path: Path, figure) -> None:
     """Every ninth file that a run touches, from its start to its report (failures.md rows 42, 43)."""
     _kill_at_each(tmp_path, figure, range(1, MOST, 9), is_retry=False)

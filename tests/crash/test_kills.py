@@ -26,7 +26,6 @@ def told(killed: Killed) -> str:
 
 
 @pytest.mark.interpreted
-@pytest.mark.timeout(300)
 def test_fifty_kills_lose_nothing_and_double_nothing(tmp_path: Path, figure) -> None:
     """50 kills at every named point and at random, 10% of the answers lost, 5% are 502 after the effect: every effect
     exactly once, every item reported as it is, no file left half-written (failures.md rows 42, 43)."""

@@ -5,8 +5,6 @@ import re
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.docs.shown import DOCS, blocks
 from tests.e2e.support.platform import ADMIN, Home, served
 
@@ -15,7 +13,6 @@ NIGHT = "fleet-20261126T023000"
 DAYS = ("runs/2026-11-24", "runs/2026-11-25")
 
 
-@pytest.mark.timeout(240)
 def test_every_command_of_the_page_works(tmp_path: Path) -> None:
     """A reader who writes the files and types the commands gets exit 0: what is violated is waived."""
     program = tmp_path / "bin" / "bulk"

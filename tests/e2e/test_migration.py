@@ -112,7 +112,6 @@ def repeat(home: Home, sandbox: Served, *, loses_answers: bool = False) -> str:
     return f"again: {len(sandbox.journal()) - before:,} requests, no effect, {took_s:.1f} s"
 
 
-@pytest.mark.timeout(300)
 def test_a_migration_is_killed_resumed_and_repeated(tmp_path: Path, figure) -> None:
     """Killed while it creates, writes and follows, and resumed: each effect exactly once; again: none
     (failures.md rows 42, 43)."""

@@ -11,8 +11,9 @@ import pytest
 
 from bulk.govern.budgets import shared_bucket
 from bulk.govern.budgets.buckets import Bucket
-from bulk.govern.budgets.shared_bucket import HOLD_S, SharedBucket, Wish
+from bulk.govern.budgets.shared_bucket import HOLD_S, UNLIMITED_TRIPS, SharedBucket, Wish
 from bulk.govern.governor import Governor
+from bulk.govern.leased_tokens import LeasedTokens
 from bulk.govern.obstacles import Obstacles
 from bulk.govern.permits.accounts import PermitQueue
 from bulk.govern.policy import Policy
@@ -247,3 +248,35 @@ def test_a_row_comes_back_as_it_was() -> None:
     row.lease(1, wish(), 1_000.0, 1_000.0, 0.0)
     row.told(100, 60, 1_060, 0, 1_001.0, 1_001.5, lambda limit: limit // 10)
     assert SharedBucket.of_data(json.loads(json.dumps(row.data()))) == row
+
+
+@pytest.mark.parametrize("is_unlimited", [True, False])
+def test_what_was_lent_without_a_limit_ends_where_there_is_one(is_unlimited: bool) -> None:
+    """A worker holds leave for many requests of a category without a limit, and gives it back once somebody has told
+    of limits; where nobody has, it keeps it."""
+
+    async def main() -> tuple[int, int]:
+        clock = VirtualClock()
+        platform, member = Platform(clock), Member(Store(clock, random.Random(1)), 1)
+        platform.is_off = True
+        governor = Governor(Policy(8, lambda _: 0, False, 60.0), clock, lambda *_: 1_000, lambda _: None, member)
+        account = governor.open_account(Source("token-one"), ["core"])
+        queue = account.queues["core"]
+        tokens = queue.tokens
+        assert isinstance(tokens, LeasedTokens)
+        async with anyio.create_task_group() as group:
+            group.start_soon(RateLimitPoller(governor, account, platform.ask).run)
+            group.start_soon(governor.attend, queue)
+            group.start_soon(tokens.run)
+            with anyio.fail_after(30.0):
+                permit = await governor.permit(queue)
+            governor.answered(permit, *await platform.request(permit.token))
+            before = tokens.left
+            tokens.look(is_unlimited=True if is_unlimited else None)
+            after = tokens.left
+            group.cancel_scope.cancel()
+        return before, after
+
+    before, after = run_virtual(main)
+    assert before == UNLIMITED_TRIPS * 8 - 1
+    assert after == (before if is_unlimited else 0)

@@ -176,7 +176,7 @@ async def test_in_memory_without_threads(clock: HandClock) -> None:
             b"Authorization: Bearer sbx-member\r\nConnection: close\r\n"
             b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
         )
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while not clock.sleepers:
                 await anyio.lowlevel.checkpoint()
             assert pipe.written == b""

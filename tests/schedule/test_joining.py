@@ -101,7 +101,7 @@ async def test_who_waits_is_woken_by_an_item_of_any_job_of_the_lanes() -> None:
         assert work is not None
         found.append(work.entry.job)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(worker)
             await anyio.wait_all_tasks_blocked()

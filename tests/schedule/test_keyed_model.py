@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -89,7 +88,6 @@ def runs(draw: st.DrawFn) -> tuple[list[Job], list[int], list[list[int]], list[l
     return jobs, counts, needed, waiting, rows
 
 
-@pytest.mark.timeout(120)
 @settings(max_examples=300, deadline=None)
 @given(runs(), st.data())
 def test_it_offers_what_the_naive_model_offers(run: Any, data: st.DataObject) -> None:

@@ -51,7 +51,7 @@ def serving(home: Home, *options: str) -> Iterator[Asker]:
         yield Asker(Served(url, key, ""))
 
 
-def until(asker: Asker, is_so: Callable[[dict[str, Any]], object], seconds: float = 60.0) -> dict[str, Any]:
+def until(asker: Asker, is_so: Callable[[dict[str, Any]], object], seconds: float = 120.0) -> dict[str, Any]:
     """Ask for the run until it is so; what it says then."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -136,7 +136,7 @@ def hold(holding: Holding, shard: Shard) -> Lease:
     return Lease(shard.run, shard.no, shard.epoch)
 
 
-def comes_true(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+def comes_true(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Whether the condition is met within that time."""
     tick, clock = threading.Event(), Clock()
     until = clock.monotonic() + seconds

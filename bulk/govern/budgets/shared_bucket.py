@@ -25,6 +25,9 @@ END_S = 0.03
 """So long before the end of a window its tokens end (seconds)."""
 QUARTER = 4
 """A worker is lent at most this part of its share of what is free, and so many times what it may have in flight."""
+UNLIMITED_TRIPS = 16
+"""Where nothing is limited, a worker is lent so many times what it may have in flight. What is left of it ends when
+somebody tells of limits."""
 TAIL_SHARE, TAIL_S, TAIL_TRIPS = 0.01, 0.3, 4
 """The time line ends a share of the window before its end, or so many seconds and trips; what is left then is lent at
 once."""
@@ -82,8 +85,8 @@ class Lease:
 
 
 def unlimited(wish: Wish) -> Lease:
-    """Return what is lent where the platform limits nothing: so many that they do, for a short while."""
-    return Lease(min(wish.most, QUARTER * wish.concurrency), ends_at=math.inf)
+    """Return what is lent where the platform limits nothing: enough for a short while."""
+    return Lease(min(wish.most, UNLIMITED_TRIPS * wish.concurrency), ends_at=math.inf)
 
 
 @dataclass(slots=True)

@@ -59,7 +59,6 @@ def keeps_to(ends: list[int], written: list[int]) -> bool:
     return list(itertools.chain(*spans)) == written and sorted(written) == list(range(ends[-1]))
 
 
-@pytest.mark.timeout(180)
 def test_no_wave_begins_before_the_last_is_done(store_text: str, tmp_path: Path) -> None:
     """Two workers, one of which is killed in each wave while answers are lost; the items of a lane are in two waves."""
     faults = ("--fault", "drop-after=0.05", "--fault", "error-after=0.05")
@@ -79,7 +78,6 @@ def test_no_wave_begins_before_the_last_is_done(store_text: str, tmp_path: Path)
         assert len(made.home.results("run")) == 160
 
 
-@pytest.mark.timeout(180)
 def test_a_gate_is_opened_by_hand(store_text: str, tmp_path: Path) -> None:
     """Nothing of the second wave is sent before it is approved, also after a resume; then workers go on at once."""
     with in_waves(store_text, tmp_path, 40, set(), "--rate-limit", "off", gate="manual", waves=[2, 10]) as made:
@@ -108,7 +106,6 @@ def test_a_gate_is_opened_by_hand(store_text: str, tmp_path: Path) -> None:
         assert made.home.run("verify", "run").exit_code == 0
 
 
-@pytest.mark.timeout(180)
 def test_a_gate_that_opens_by_itself(store_text: str, tmp_path: Path) -> None:
     """It keeps its time though every worker is killed meanwhile, and the status says what is waited for."""
     with in_waves(store_text, tmp_path, 3, set(), "--rate-limit", "off", gate={"after": "8s"}, waves=[1]) as made:
@@ -127,7 +124,6 @@ def test_a_gate_that_opens_by_itself(store_text: str, tmp_path: Path) -> None:
         assert (sent[1] - sent[0]).total_seconds() >= 7.5
 
 
-@pytest.mark.timeout(180)
 def test_a_mistake_touches_one_item(store_text: str, tmp_path: Path) -> None:
     """A wrong value in every item: one was tried; where that is accepted, those of the second wave are."""
     with in_waves(store_text, tmp_path, 100, set(range(100)), *SLOW, waves=[1, 10], errors={"not_found": 0}) as made:
@@ -151,7 +147,6 @@ def test_a_mistake_touches_one_item(store_text: str, tmp_path: Path) -> None:
         assert ended["unknown"] <= 16
 
 
-@pytest.mark.timeout(180)
 def test_workers_of_this_machine_go_in_waves(tmp_path: Path) -> None:
     """`bulk run --workers` ends at a closed gate, `bulk approve RUN` opens it, and the same command goes on."""
     with in_waves("", tmp_path, 30, set(), "--rate-limit", "off", gate="manual", waves=[2]) as made:
@@ -169,7 +164,6 @@ def test_workers_of_this_machine_go_in_waves(tmp_path: Path) -> None:
         assert (ran.exit_code, keeps_to([2, 30], puts(made.sandbox))) == (0, True), ran.err
 
 
-@pytest.mark.timeout(180)
 def test_the_page_opens_and_accepts_waves(store_text: str, tmp_path: Path) -> None:
     """A run in a store has its gate on the page; it goes on with a wave that is opened or accepted there, no other."""
     limits = {"gate": "manual", "waves": [2], "errors": {"not_found": 0}}

@@ -15,7 +15,6 @@ from tests.store.places import comes_true
 WORK = Work(files=60, organizations=4, snapshots=4, refused=1)
 
 
-@pytest.mark.timeout(120)
 def test_what_a_killed_worker_leaves_goes_with_the_next(store_text: str, tmp_path: Path) -> None:
     """A worker that starts takes away the folders of killed ones, with the bundle in them; one that stands still keeps
     its own.

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.cluster.cluster import Cluster, cluster
 from tests.crash.work import ORGANIZATION, Work
 from tests.serve.conftest import Asker, asking
@@ -36,7 +34,6 @@ def page(asker: Asker, name: str) -> dict[str, Any]:
     return dict(asker.get(f"/runs/store:{name}").data)
 
 
-@pytest.mark.timeout(180)
 def test_what_is_set_holds_for_all_workers(store_text: str, tmp_path: Path) -> None:
     """Set before any worker is there, while they work, and over a stop: concurrency is divided among them, and
     a limit of failures stops the run, which goes on when it is taken away.

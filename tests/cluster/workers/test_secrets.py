@@ -40,7 +40,6 @@ def was_sent(made: Cluster) -> bool:
     return any(HOOK_SECRET.encode() in path.read_bytes() for path in state.rglob("*") if path.is_file())
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("named", ["file:secret", "env:secret"])
 def test_a_worker_has_the_secrets_that_items_name(store_text: str, tmp_path: Path, named: str) -> None:
     """One without them leaves the run alone and says why; one with them sends what the file holds. What a store has is
@@ -61,7 +60,6 @@ def test_a_worker_has_the_secrets_that_items_name(store_text: str, tmp_path: Pat
         assert (watched.exit_code, made.effects(), was_sent(made)) == (0, HOOKS, True), watched.err
 
 
-@pytest.mark.timeout(120)
 def test_workers_of_this_machine_have_those_of_one_process(tmp_path: Path) -> None:
     """With `--workers` they lie where they lie for one process: beside the manifest."""
     with cluster("", tmp_path, NOTHING, workers=0) as made:

@@ -120,7 +120,6 @@ def test_neither_a_run_directory_nor_a_log_has_them(tmp_path: Path, key: rsa.RSA
     assert any("kept" in name for name in places)
 
 
-@pytest.mark.timeout(90)
 def test_no_store_has_them(store_text: str, tmp_path: Path, key: rsa.RSAPrivateKey) -> None:
     """Every value of every table of the store, a dump of it, and what is exported of it, after a run of two workers as
     App and as pool (failures.md rows 62, 63)."""

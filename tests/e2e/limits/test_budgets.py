@@ -105,7 +105,6 @@ def governed_once(folder: Path) -> Iterator[tuple[Served, Home]]:
         yield sandbox, home
 
 
-@pytest.mark.timeout(180)  # the fixture may run five times
 def test_readmes_use_the_whole_budget_and_no_more(governed, full_speed_s, figure) -> None:
     """3,000 READMEs at 1,000 per 5 s: none beyond the budget, 99% of every full window, within 3% of the best time
     (`best_s`)."""

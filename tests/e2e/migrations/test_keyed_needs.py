@@ -228,7 +228,6 @@ def test_kills_in_waves(tmp_path: Path, home: Home, kills: int) -> None:
         assert home.run("verify", "run").exit_code == 0
 
 
-@pytest.mark.timeout(300)
 def test_kills_change_nothing(tmp_path: Path, home: Home) -> None:
     """Killed at any moment and resumed: every effect once, nothing before what it needs, and every item ends
     (failures.md row 90)."""

@@ -20,7 +20,6 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
-@pytest.mark.timeout(240)
 def test_what_somebody_changed_is_named(tmp_path: Path, home: Home) -> None:
     """Reads alone; all as it was left: exit 0; a file that was changed: exit 1, and it is named; a broken directory is
     not looked at any further."""
@@ -46,7 +45,6 @@ def test_what_somebody_changed_is_named(tmp_path: Path, home: Home) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(240)
 def test_a_migration_is_as_it_was_left(tmp_path: Path) -> None:
     """The example migration: what was created and what was made from results too; snapshots and attachments, which tell
     nothing of themselves, count as unseen."""

@@ -53,7 +53,6 @@ def look(home: Home, *more: str) -> str:
     return planned.out
 
 
-@pytest.mark.timeout(240)
 def test_what_was_approved_is_done_and_nothing_else(tmp_path: Path, home: Home) -> None:
     """Reads alone; without approval exit 8, with a changed byte exit 5; what somebody changed since is `stale`; the
     same plan again goes on with the first run; a manifest that changed is out of date."""
@@ -153,7 +152,6 @@ def test_a_file_where_nobody_can_see_the_place_is_pending(tmp_path: Path, home: 
         assert len(sandbox.requests()) <= 6
 
 
-@pytest.mark.timeout(240)
 def test_every_operation_looks_with_reads_alone(tmp_path: Path, home: Home) -> None:
     """The examples of all operations that write, in one plan: 0 requests but GET; a second look costs no more."""
     writing = [name for name in names() if not find(name).is_read]

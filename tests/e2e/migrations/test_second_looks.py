@@ -43,7 +43,6 @@ def two_jobs(home: Home, sandbox: Served) -> None:
     home.manifest(sandbox.base_url, jobs, limits={"settle": "1s"})
 
 
-@pytest.mark.timeout(240)
 def test_two_jobs_on_one_file(tmp_path: Path, home: Home) -> None:
     """A plan can look at them, what the second has written over is no difference, and they are taken back in turn."""
     with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
@@ -59,7 +58,6 @@ def test_two_jobs_on_one_file(tmp_path: Path, home: Home) -> None:
         assert again.out.partition("\n")[2] == planned.out.partition("\n")[2]  # but for how many answers were free
 
 
-@pytest.mark.timeout(240)
 def test_an_undo_can_be_looked_at(tmp_path: Path, home: Home) -> None:
     """Its plan names what somebody has changed, deleted or done already; a conflict is left alone, also where the
     change is gone when the plan is run; and what it has left can be verified."""
@@ -106,7 +104,6 @@ def test_an_undo_can_be_looked_at(tmp_path: Path, home: Home) -> None:
         assert (told.exit_code, "live: 13 as left, 0 moved;" in told.out) == (0, True), told.out
 
 
-@pytest.mark.timeout(240)
 def test_what_was_edited_or_is_missing_is_named(tmp_path: Path, home: Home) -> None:
     """A plan that an editor has saved anew is a plan all the same (exit 5); without `digests.json` `verify` says that
     it has not compared the files; its advice can be run as it stands."""
@@ -130,7 +127,6 @@ def test_what_was_edited_or_is_missing_is_named(tmp_path: Path, home: Home) -> N
         assert (told.exit_code, "more: bulk verify 'a run' --all" in told.out) == (5, True), told.out
 
 
-@pytest.mark.timeout(240)
 def test_nothing_goes_on_without_its_plan(tmp_path: Path, home: Home) -> None:
     """A run of a plan that has work left, and whose plan is gone from its directory, is refused (exit 5), so that what
     somebody has made since stays; the plan's file brings it back. A run that was begun without it does not go on with a
@@ -170,7 +166,6 @@ def test_nothing_goes_on_without_its_plan(tmp_path: Path, home: Home) -> None:
         assert (told.exit_code, "are of two runs" in told.err, (home.folder / "undo.yaml").exists()) == (5, True, False)
 
 
-@pytest.mark.timeout(240)
 def test_what_was_made_is_as_it_was_left(tmp_path: Path, home: Home) -> None:
     """Organizations, hooks, rulesets, configurations and new names are no conflict because they are there; one that
     somebody has deleted or renamed since is named."""

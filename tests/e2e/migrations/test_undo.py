@@ -73,7 +73,6 @@ def take_back(home: Home) -> list[dict[str, Any]]:
     return home.results("undoing")
 
 
-@pytest.mark.timeout(240)
 def test_what_a_killed_migration_did_is_taken_back(tmp_path: Path) -> None:
     """Files that the example overwrites come back with their bytes; one that somebody has changed since is refused."""
     with rehearsal(tmp_path) as (home, sandbox):

@@ -64,7 +64,6 @@ def puts(sandbox: Served) -> list[int]:
     return [int(line["path"].rpartition("/f")[2].partition(".")[0]) for line in lines]
 
 
-@pytest.mark.timeout(240)
 def test_a_mistake_touches_one_item(tmp_path: Path, home: Home) -> None:
     """A wrong value in every item: one was tried; in 3% of them: stopped in the second wave, and it goes on where that
     is accepted."""
@@ -94,7 +93,6 @@ def test_a_mistake_touches_one_item(tmp_path: Path, home: Home) -> None:
             assert max(map(places.__getitem__, before)) < min(map(places.__getitem__, after))
 
 
-@pytest.mark.timeout(240)
 def test_a_gate_is_opened_by_hand(tmp_path: Path, home: Home) -> None:
     """Nothing of the second wave is sent before it is approved, also when the command is given again."""
     with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
@@ -111,7 +109,6 @@ def test_a_gate_is_opened_by_hand(tmp_path: Path, home: Home) -> None:
         assert home.run("verify", "run").exit_code == 0
 
 
-@pytest.mark.timeout(240)
 def test_no_wave_is_opened_that_is_none(tmp_path: Path, home: Home) -> None:
     """A wave that the run does not have, one that it has passed, a run without waves or with gates that open by
     themselves, and one that is complete: exit 2, with the reason, and nothing is opened."""
@@ -141,7 +138,6 @@ def test_no_wave_is_opened_that_is_none(tmp_path: Path, home: Home) -> None:
         assert "the waves of auto begin by themselves" in refused("auto", 2)
 
 
-@pytest.mark.timeout(240)
 def test_a_gate_that_opens_by_itself(tmp_path: Path, home: Home) -> None:
     """It keeps its time, stopped and killed meanwhile as well; a stop ends the wait, and the status says what is
     waited for."""
@@ -179,7 +175,6 @@ def test_a_report_counts_every_wave(tmp_path: Path, home: Home) -> None:
     assert sum(sum(counts) for sample in samples for counts in sample.outcomes.values()) == 8
 
 
-@pytest.mark.timeout(240)
 def test_a_killed_wave_goes_on(tmp_path: Path, home: Home) -> None:
     """Killed in each of three waves: the next one begins only after it; each file once."""
     with served(

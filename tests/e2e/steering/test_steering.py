@@ -115,7 +115,7 @@ def test_a_pause_settles_what_was_lost(tmp_path: Path) -> None:
             assert home.run("stop", "run").exit_code == 0
             process.communicate(timeout=30)
             assert process.returncode == 3
-        assert home.run("resume", "run", timeout_s=90).exit_code == 0
+        assert home.run("resume", "run").exit_code == 0
         once_each(sandbox, 0, 40)
 
 

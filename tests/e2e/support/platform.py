@@ -51,7 +51,7 @@ def has_ended(process: Process, seconds: float) -> bool:
     return True
 
 
-def wait_for(condition: Callable[[], bool], process: Process, seconds: float = 20.0) -> None:
+def wait_for(condition: Callable[[], bool], process: Process, seconds: float = 60.0) -> None:
     """Wait until `condition` is true while the process runs."""
     until = time.monotonic() + seconds
     while not condition():
@@ -163,12 +163,12 @@ class Home:
             finally:
                 process.kill()
 
-    def run(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60.0) -> Ran:
+    def run(self, *arguments: str, stdin: str | None = None, timeout_s: float = 180.0) -> Ran:
         """Run a command of `bulk` to its end."""
         process = self.start(*arguments, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE)
         return _to_its_end(process, stdin, timeout_s)
 
-    def run_any(self, command: Sequence[str], *, stdin: str | None = None, timeout_s: float = 60.0) -> Ran:
+    def run_any(self, command: Sequence[str], *, stdin: str | None = None, timeout_s: float = 180.0) -> Ran:
         """Run any command to its end; `stdin` is what it reads."""
         process = self.start_any(command, subprocess.DEVNULL if stdin is None else subprocess.PIPE)
         return _to_its_end(process, stdin, timeout_s)

@@ -28,7 +28,6 @@ def resumed(tmp_path: Path, items: int, figure) -> dict[str, float]:
     return found
 
 
-@pytest.mark.timeout(120)
 def test_a_resume_begins_with_the_first_item_left(tmp_path: Path, figure) -> None:
     """The first request after a resume is for the first item that is not done, and none for one that is."""
     resumed(tmp_path, FEW, figure)

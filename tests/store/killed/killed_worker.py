@@ -72,7 +72,7 @@ class Worker:
             for index in range(shard.first, shard.behind):
                 if bits[index >> 3] >> (index & 7) & 1:
                     continue
-                if (shard.job_group, index) in doubts and f"{index}\n" in self.journal.read_text():
+                if (shard.job_group, index) in doubts and str(index) in self.journal.read_text().splitlines():
                     self.ledger.commit([record(index, OutcomeKind.UNCHANGED, job=shard.job_group)])
                 elif not self.write(shard, lease, index):
                     break
