@@ -217,7 +217,7 @@ class Worker:
                 stack.enter_context(self.connection("worker budgets")),
                 manifest.platform.base_url,
                 leases.worker,
-                limits.reserve.of,
+                lambda limit: limits.reserve_at(self._clock.now()).of(limit),
                 limits.request_timeout_s + GRACE_S,
                 self._clock.monotonic,
             )

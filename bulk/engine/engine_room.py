@@ -60,7 +60,8 @@ class EngineRoom:
     ) -> None:
         self._platform, self._limits, self._around = platform, limits, surroundings
         clock = surroundings.clock
-        policy = Policy(limits.concurrency, limits.reserve.of, limits.pace == "even", limits.unreachable_s)
+        reserve = limits.reserve_at(clock.now())
+        policy = Policy(limits.concurrency, reserve.of, limits.pace == "even", limits.unreachable_s)
         self.governor = Governor(policy, clock, work_left, stop, surroundings.peers)
         self.body_reader = BodyReader(workspace, clock, surroundings.disk)
         self.draining = anyio.Event()

@@ -23,6 +23,7 @@ from bulk.bundle.secret_fields import SecretPlaces
 from bulk.engine.agreement.gates import wait_for_gate
 from bulk.engine.credentials.app_routes import AppRoutes, open_plain
 from bulk.engine.engine_room import EngineRoom
+from bulk.engine.hours import follow_hours
 from bulk.engine.run_scheduler import scheduler_of
 from bulk.engine.status.snapshot import Snapshot
 from bulk.engine.status.warnings import FailureWarnings
@@ -330,6 +331,7 @@ class Run:
             services.start_soon(self._drain_when_stopped)
             self._room.serve(services)
             services.start_soon(self._api_doubt.run)
+            services.start_soon(follow_hours, self, self._clock)
             await wait_for_gate(self._around.opens_at, self._clock, self._room.sender.wait_reasons, self._room.draining)
             with quiet_collector(), self._worker_scope:
                 async with anyio.create_task_group() as group:
@@ -393,8 +395,6 @@ class Run:
 
 
 async def _to_the_end(recorder: Recorder) -> None:
-    """Let the outcomes that were handed over be written, whatever ends the workers: the recorder ends when it is
-    closed.
-    """
+    """Let the outcomes that were handed over be written, whatever ends the workers, until `close`."""
     with anyio.CancelScope(shield=True):
         await recorder.run()

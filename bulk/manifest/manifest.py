@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from bulk.manifest.audit_section import AuditSettings
+from bulk.manifest.hours import Hours
 from bulk.operation import AnyOperation, Item
 from bulk.quantities import NOTHING, Share
 
@@ -19,7 +20,7 @@ class Limits:
 
     Attributes:
         concurrency: most requests in flight (count).
-        reserve: part of every bucket left for other users of the token.
+        reserve: part of every bucket left for other users of the token; `hours` say when it is another.
         failures: the run stops when more items fail than this; None: never.
         request_timeout_s: longest time for one request and its answer (seconds).
         unreachable_s: how long an unreachable platform is tried before the run stops (seconds).
@@ -46,6 +47,11 @@ class Limits:
     gate: str = "auto"
     gate_after_s: float = 0.0
     errors: Mapping[str, Share] = field(default_factory=dict)
+    hours: tuple[Hours, ...] = ()
+
+    def reserve_at(self, at: float) -> Share:
+        """Return what is left to others at that moment (UTC epoch seconds): the first of `hours` that holds says it."""
+        return next((each.reserve for each in self.hours if each.holds(at)), self.reserve)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from bulk.flaws import Flaws, name_shown
 from bulk.manifest import credentials_section, platform_section
 from bulk.manifest.credential_specs import TokenSpec, kind_of, spec_of
 from bulk.manifest.fields import Fields, one_of
+from bulk.manifest.hours import hours_of
 from bulk.manifest.manifest import Limits, Platform
 from bulk.manifest.wave_settings import waves_of
 
@@ -125,6 +126,7 @@ def limits_of(part: Fields, overrides: Overrides) -> Limits:
         settle_s=part.scalar("settle", usual.settle_s, quantities.duration_s),
         pace=part.choice("pace", PACES[0], PACES),
         confirm=part.choice("confirm", CONFIRMS[0], CONFIRMS),
+        hours=hours_of(part),
         **waves_of(part),
     )
     part.finish()
@@ -132,6 +134,7 @@ def limits_of(part: Fields, overrides: Overrides) -> Limits:
         found,
         concurrency=_given("--concurrency", overrides.concurrency, _concurrency, found.concurrency),
         reserve=_given("--reserve", overrides.reserve, quantities.reserve, found.reserve),
+        hours=found.hours if overrides.reserve is None else (),
         failures=_given("--failures", overrides.failures, quantities.share, found.failures),
         max_duration_s=_given("--max-duration", overrides.max_duration, quantities.duration_s, found.max_duration_s),
     )

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+from zoneinfo import ZoneInfo
 
 from bulk.errors import UsageError
-from bulk.flaws import shown, unknown_name
+from bulk.flaws import shown
+from bulk.manifest.hours import check_zone
 
 SUNDAY = 7
 """Its other name, beside 0."""
 
-_NO_ZONES = frozenset({"localtime", "Factory"})
 _NAMES = re.compile("JUL|WED")
 _STEP_OF_ONE = re.compile(r"(?:(?<=,)|^)\w+/\w*")
 
@@ -93,17 +93,10 @@ def times_of(expression: str, zone: str) -> Times:
 
 
 def _check_zone(zone: str) -> None:
-    """Refuse what is no zone, or another one on each machine."""
     try:
-        if zone not in _NO_ZONES:
-            ZoneInfo(zone)
-            return
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        pass
-    known = available_timezones() - _NO_ZONES
-    same = next((each for each in known if each.casefold() == zone.casefold()), "")
-    why = f"unknown time zone; did you mean {same}?" if same else unknown_name(zone, known, "time zone")
-    raise UsageError(f"--tz {shown(zone)}: {why}")
+        check_zone(zone)
+    except ValueError as error:
+        raise UsageError(f"--tz {error}") from None
 
 
 def _flaw_of(fields: Sequence[str]) -> str:

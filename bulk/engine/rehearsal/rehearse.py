@@ -17,6 +17,7 @@ import msgspec
 
 from bulk.bundle.checked import Checked
 from bulk.check.checking import check
+from bulk.clock import Clock
 from bulk.engine.agreement.gates import cut
 from bulk.engine.execution import credentials_of
 from bulk.engine.rehearsal.measured import Measured
@@ -178,6 +179,8 @@ async def _run(checked: Checked, model: Model, workspace: Path, seed: int) -> Co
     manifest = replace(manifest, jobs=jobs, platform=replace(manifest.platform, credentials=sources))
     checked = replace(checked, manifest=manifest)
     limits = manifest.limits
+    if limits.hours:
+        clock.skew_s += round(Clock().now() - START)  # the hours are those of today
     wire = ModelWire(model, manifest.platform, limits.concurrency, clock, seed)
 
     async def disk(call: Any) -> None:

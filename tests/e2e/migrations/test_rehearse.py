@@ -1,10 +1,12 @@
 """`bulk rehearse` against what then really happens, and what it says of wrong words."""
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from bulk.clock import Clock
 from tests.e2e.support.platform import Home, served
 
 FLEET = {"organization": "acme-fleet", "count": 1_000, "readme_bytes": 100}
@@ -34,6 +36,22 @@ def test_the_end_is_the_real_one(tmp_path: Path) -> None:
         assert home.run("run", "manifest.yaml", "--run-dir", "run", *quiet, timeout_s=120).exit_code == 0
         real = home.report("run")["active_s"]
         assert abs(real - expected) <= 0.15 * real, (real, expected)
+
+
+@pytest.mark.parametrize(("begin_after_s", "windows"), [(-3_600, 6), (6_000, 4), (40_000, 3)])
+def test_hours_change_what_is_left_to_others(tmp_path: Path, begin_after_s: int, windows: int) -> None:
+    """3,000 reads, 1,000 in an hour: half of it from some hour on, so that more windows are needed."""
+    home = Home(tmp_path)
+    home.lines("repos.jsonl", [{"owner": "acme", "repo": f"repo-{n}"} for n in range(3_000)])
+    jobs = {"readmes": {"operation": "readme.get", "items": "repos.jsonl"}}
+    first, behind = (
+        f"{datetime.fromtimestamp(Clock.now() + s, UTC):%H:%M}" for s in (begin_after_s, begin_after_s + 36_000)
+    )
+    hours = {f"{first}-{behind} UTC": {"reserve": "50%"}}
+    home.manifest("http://127.0.0.1:9/api/v3", jobs, limits={"pace": "burst", "hours": hours})
+    told = home.run("rehearse", "manifest.yaml", "--offline", "--budget", "core=1000/3600")
+    assert f"ends after {windows - 1} h" in told.out, told.out + told.err
+    assert f"limit: core, {windows} windows" in told.out
 
 
 @pytest.mark.parametrize(
