@@ -126,6 +126,14 @@ def test_a_wrong_command_line_exits_2(arguments: list[str], says: str, tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_two_formats_are_refused(tmp_path: Path) -> None:
+    """`--json` beside another format says which two were given, as JSON; the same one twice is no conflict."""
+    done = bulk("report", "somewhere", "--format", "csv", "--json", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--format csv was given" in json.loads(done.stdout)["errors"][0]["message"]
+    assert bulk("report", "somewhere", "--format", "json", "--json", cwd=tmp_path).returncode == 5
+
+
 @pytest.mark.parametrize("command", ["run", "plan", "check"])
 def test_a_manifest_that_is_not_there_exits_2(command: str, tmp_path: Path) -> None:
     """A missing manifest is named; no run directory is made."""

@@ -23,6 +23,7 @@ from bulk.control.protocol import InForce
 from bulk.engine.credentials.credential_check import CredentialRow
 from bulk.engine.credentials.probes import ProbedCredentials
 from bulk.engine.migrations.live_check import Verified
+from bulk.engine.rehearsal.rehearse import Rehearsed
 from bulk.ledger.digests.verification import Verification
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.report.diff.diff_record import Change
@@ -227,6 +228,7 @@ OUTPUTS: Mapping[str, Output] = {
     "plan": Output("bulk plan --json", (Plan,)),
     "progress": Output("A line of --progress json", (RunStatus, NoteLine)),
     "rate-limit": Output("bulk rate-limit --json", (list[BucketLeft],)),
+    "rehearsal": Output("bulk rehearse --json", (Rehearsed,)),
     "report": Output("report.json, bulk report --json, bulk run --json, bulk retry --json", (Report,)),
     "result": Output("A line of results.jsonl and of bulk report --format jsonl", (ResultLine,)),
     "runs": Output("bulk runs --json", (list[ListedRun],)),

@@ -14,10 +14,10 @@ FORMATS = ("text", "json", "html", "csv", "jsonl")
 
 @click.command(cls=Command)
 @click.argument("run_dir", metavar="RUN", type=RunDirectory())
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="What to print.")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="What to print; text by default.")
 @click.option("--only", metavar="OUTCOME,…", help="Only these items: failed, skipped, unknown, unchanged, succeeded.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-def report(run_dir: Path, *, form: str, only: str | None, as_json: bool) -> int:
+def report(run_dir: Path, *, form: str | None, only: str | None, as_json: bool) -> int:
     """Print the completion report of RUN.
 
     text, json and html are the whole report; csv and jsonl are its items, and so is text with --only.
@@ -28,7 +28,9 @@ def report(run_dir: Path, *, form: str, only: str | None, as_json: bool) -> int:
     from bulk.report.fold import fold
     from bulk.report.render import html, tables, text
 
-    form = "json" if as_json else form
+    if as_json and form not in (None, "json"):
+        raise UsageError(f"--json is the same as --format json, and --format {form} was given: leave one of them out")
+    form = "json" if as_json else form or "text"
     if only is not None and form in ("json", "html"):
         raise UsageError(f"--only chooses items, and {form} is the whole report: use --format text, csv or jsonl")
     kinds = None if only is None else tables.parse_only(only)

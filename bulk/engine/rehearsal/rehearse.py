@@ -43,7 +43,12 @@ BINDING = 0.5
 
 
 class JobCourse(msgspec.Struct, frozen=True, kw_only=True):
-    """When a job would run: seconds from the start, and the requests that it takes (count)."""
+    """When a job would run.
+
+    Attributes:
+        begins_s, ends_s: when the first and the last of its items ended (seconds from the start).
+        needs: names of the jobs that it needs.
+    """
 
     name: str
     begins_s: float
@@ -57,10 +62,12 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         ends_s: when the last item ended (seconds from the start).
-        requests: by category (counts).
-        limit: what decides the end: a category, or `latency` where it is the time that answers take. windows: of that
-            category that were spent from; to_spare: requests left in the last of them (counts).
-        exit_code, why: how the run ended; anything but 0 is told.
+        requests: that were sent, by category (counts).
+        jobs: one entry for each job, in running order.
+        limit: what decides the end: a category, or `latency` where it is the time that answers take.
+        windows: of that category that were spent from (count).
+        to_spare: requests left in the last of them (count); None where no budget was spent from.
+        exit_code, why: how the run would end: its exit code, and the reason where that is not 0.
     """
 
     ends_s: float

@@ -4,9 +4,13 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
+import jsonschema
+import orjson
 import pytest
 
+from bulk.cli.catalog.json_schemas import schema
 from bulk.clock import Clock
+from bulk.report.render.formatting import duration
 from tests.e2e.support.platform import Home, served
 
 FLEET = {"organization": "acme-fleet", "count": 1_000, "readme_bytes": 100}
@@ -36,6 +40,24 @@ def test_the_end_is_the_real_one(tmp_path: Path) -> None:
         assert home.run("run", "manifest.yaml", "--run-dir", "run", *quiet, timeout_s=120).exit_code == 0
         real = home.report("run")["active_s"]
         assert abs(real - expected) <= 0.15 * real, (real, expected)
+
+
+def test_a_program_can_read_it(tmp_path: Path) -> None:
+    """`--json` says what the text says, as its schema describes it; what the sandbox runs has a report of its own."""
+    home = Home(tmp_path)
+    home.lines("repos.jsonl", [{"owner": "acme", "repo": f"repo-{n}"} for n in range(300)])
+    home.manifest("http://127.0.0.1:9/api/v3", {"readmes": {"operation": "readme.get", "items": "repos.jsonl"}})
+    options = ("rehearse", "manifest.yaml", "--offline", "--budget", "core=200/60", "--what-if", "--seeds", "3")
+    text, told = home.run(*options).out, home.run(*options, "--json")
+    found = orjson.loads(told.out)
+    jsonschema.Draft202012Validator(schema("rehearsal")).validate(found)
+    course = found["course"]
+    assert (course["limit"], course["windows"], course["to_spare"], course["exit_code"]) == ("core", 2, 100, 0)
+    assert f"ends after {duration(course['ends_s'])} (3 rehearsals" in text
+    assert [job["name"] for job in course["jobs"]] == ["readmes"]
+    assert sorted(found["what_if"]) == ["1% of the answers lost", "a second token", "concurrency 16"]
+    refused = home.run("rehearse", "manifest.yaml", "--sandbox", "--json")
+    assert (refused.exit_code, orjson.loads(refused.out)["exit_code"]) == (2, 2)
 
 
 @pytest.mark.parametrize(("begin_after_s", "windows"), [(-3_600, 6), (6_000, 4), (40_000, 3)])

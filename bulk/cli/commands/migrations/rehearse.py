@@ -9,7 +9,7 @@ import click
 from bulk.cli import event_loop, output
 from bulk.cli.commands.migrations import sandbox_run
 from bulk.cli.logs import Command
-from bulk.cli.options import CREDENTIALS_FILE, LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
+from bulk.cli.options import CREDENTIALS_FILE, LIMITS, MANIFEST, PLATFORM, RunDirectory, as_json, overriding
 from bulk.errors import UsageError
 
 MOST_TOKENS = 1_000
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     help="As if N tokens shared the work; or a YAML file with the part `credentials`.",
 )
 @click.option("--sandbox", "on_sandbox", is_flag=True, help="Run it for real, on a sandbox that has what it names.")
+@as_json
 @overriding(*(option for option in MANIFEST if option is not CREDENTIALS_FILE), *PLATFORM, *LIMITS)
 def rehearse(
     *,
@@ -74,6 +75,7 @@ def rehearse(
     assumptions: tuple[str, ...],
     offline: bool,
     on_sandbox: bool,
+    as_json: bool,
     overrides: "Overrides",
 ) -> int:
     """Run MANIFEST in virtual time, and say when each job ends.
@@ -95,7 +97,7 @@ def rehearse(
     if tokens is not None:
         overrides = dataclasses.replace(overrides, credentials_file=None)
     if on_sandbox:
-        if any((learnt_from, probes, asks, seeds, budgets, faults, assumptions, offline, tokens)):
+        if any((learnt_from, probes, asks, seeds, budgets, faults, assumptions, offline, tokens, as_json)):
             raise UsageError("--sandbox runs the items themselves: leave out what belongs to virtual time")
         return sandbox_run.run(manifest, overrides)
     given = command.Given(
@@ -111,7 +113,10 @@ def rehearse(
     )
     told = event_loop.run(lambda: command.told(manifest, given, overrides=overrides, environ=os.environ))
     found = command.rehearsed(told, given)
-    output.out("\n".join(rehearsal_text.lines(found)))
+    if as_json:
+        output.out_json(found)
+    else:
+        output.out("\n".join(rehearsal_text.lines(found)))
     return 0
 
 
