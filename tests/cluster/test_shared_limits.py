@@ -1,10 +1,12 @@
 """Two workers with one token: one budget, and what one of them is told holds for both."""
 
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bulk.clock import Clock
 from tests.cluster.cluster import cluster, run_arguments
 from tests.crash.work import ORGANIZATION, Work
 from tests.e2e.support.judging import windows
@@ -14,12 +16,12 @@ READS = Work(files=0, organizations=0, snapshots=0, refused=0)
 LIMIT, WINDOW_S = 50, 2
 
 
-def reads(home: Home, base_url: str, count: int) -> None:
+def reads(home: Home, base_url: str, count: int, **limits: Any) -> None:
     """A manifest that reads so often."""
     names = [{"owner": ORGANIZATION, "repo": READS.repository(n), "id": str(n)} for n in range(count)]
     home.lines("reads.jsonl", names)
     jobs = {"reads": {"operation": "readme.get", "items": "reads.jsonl"}}
-    home.manifest(base_url, jobs, limits={"concurrency": 8, "request_timeout": "5s", "pace": "burst"})
+    home.manifest(base_url, jobs, limits={"concurrency": 8, "request_timeout": "5s", "pace": "burst", **limits})
 
 
 def test_workers_share_a_budget(store_text: str, tmp_path: Path) -> None:
@@ -37,6 +39,16 @@ def test_workers_share_a_budget(store_text: str, tmp_path: Path) -> None:
         used = [len(window) for window in windows(lines, "core")]
         assert median(used[1:-1]) >= 0.95 * LIMIT, used
         assert max(used) <= LIMIT
+
+
+def test_workers_leave_to_others_what_the_hour_says(store_text: str, tmp_path: Path) -> None:
+    """`limits.hours` hold for the budget that they share: at most half of each window is used."""
+    first, behind = (f"{datetime.fromtimestamp(Clock.now() + s, UTC):%H:%M}" for s in (-3_600, 3_600))
+    with cluster(store_text, tmp_path, READS, "--rate-limit", f"core={LIMIT}/{WINDOW_S}") as made:
+        reads(made.home, made.sandbox.base_url, LIMIT, hours={f"{first}-{behind} UTC": {"reserve": "50%"}})
+        ran = made.home.run(*run_arguments(store_text))
+        assert ran.exit_code == 0, ran.err
+        assert max(len(window) for window in windows(made.sandbox.requests(), "core")) == LIMIT // 2
 
 
 def test_a_token_that_is_refused_stops_both(store_text: str, tmp_path: Path) -> None:
