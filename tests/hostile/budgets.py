@@ -24,10 +24,11 @@ from bulk.platform.classification import Verdict, classify
 from tests.hostile.http.limits import Answers, Headers, Limits
 from tests.virtual_time import START, VirtualClock, run_virtual
 
-HEADERS = (Headers.RIGHT, Headers.ABSENT, Headers.LATE, Headers.WRONG)
+HEADERS = (Headers.RIGHT, Headers.NAMELESS, Headers.ABSENT, Headers.LATE, Headers.WRONG)
 ANSWERS = (
     Answers.RIGHT, Answers.LATE_A_LITTLE, Answers.LATE, Answers.FROZEN, Answers.NOT_FOUND, Answers.BROKEN,
     Answers.FORBIDDEN, Answers.MISSING, Answers.NONSENSE, Answers.SAME, Answers.IDLE, Answers.SPENT, Answers.BUSY,
+    Answers.SMALL,
 )  # fmt: skip
 MORE_HEADERS = (Headers.ZERO, Headers.FAR, Headers.PAST, Headers.SOON)
 
@@ -79,7 +80,7 @@ class Cell:
     @property
     def is_knowable(self) -> bool:
         """Whether one witness is right."""
-        return self.headers is Headers.RIGHT or self.answers is Answers.RIGHT
+        return self.headers in (Headers.RIGHT, Headers.NAMELESS) or self.answers is Answers.RIGHT
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,8 @@ class PermitQueue:
         awaits_items: there is work that is not known yet, because it is made from another job's results.
         trip_s: moving mean of the time from a permit to its answer (seconds).
         errors: requests since the last good answer that got none (count); error: what the newest met, for people.
+        nameless: served answers in a row whose headers named no category and one limit that is not the known one
+            (count); nameless_limit: that limit (count).
         siblings: queues of other tokens of the same payer: they have the same bucket.
         named_at: when a witness last spoke of its budget (monotonic).
         far_ends: ends that are further away than a window is long, as headers, and as `/rate_limit`, named them last
@@ -172,6 +174,8 @@ class PermitQueue:
     error: str = ""
     named_at: float = 0.0
     far_ends: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    nameless: int = 0
+    nameless_limit: int = 0
     siblings: "tuple[PermitQueue, ...]" = ()
 
     def note_error(self, error: str) -> None:

@@ -21,6 +21,9 @@ PAST_MOST_S = 86_400.0
 """An end so long ago is no end of a window, whatever the clocks say (seconds)."""
 UNKNOWN_WINDOW_S = 1.0
 """Where the end of a window can't be known, after what time a request first goes to see whether it is over."""
+NAMELESS = 3
+"""So many answers in a row that name no category, and one limit, are of this budget, whatever `/rate_limit` says of it,
+if headers have never named another one (count)."""
 
 _SERVED = (VerdictKind.ACCEPTED, VerdictKind.REDIRECTED)
 _SPEAK = (*_SERVED, VerdictKind.REFUSED, VerdictKind.LIMITED_PRIMARY)
@@ -48,12 +51,17 @@ def of_headers(permit: Permit, reply: Reply, verdict: Verdict) -> Limits | None:
     if is_served and limits.limit <= 0:
         return None  # it was served, so that is no limit
     if bucket is None or limits.limit == bucket.limit:
+        queue.nameless = 0
         return limits
     if not is_served:
         # a token that got lost on the way is refused with the limits of nobody; a limit of nothing is nobody's
         return limits if permit.is_probe and limits.limit <= 0 else None
     is_asked = bucket.asked.heard_at >= bucket.opened_at and bucket.asked.heard_at > 0.0
-    return limits if limits.category is not None or not is_asked else None
+    if limits.category is not None or not is_asked or bucket.shown.limit == limits.limit:
+        return limits
+    queue.nameless = queue.nameless + 1 if limits.limit == queue.nameless_limit else 1
+    queue.nameless_limit = limits.limit
+    return limits if queue.nameless >= NAMELESS and bucket.shown.limit == 0 else None
 
 
 def take(

@@ -22,6 +22,7 @@ class Headers(StrEnum):
     FAR = "far"  # the end is always most of an hour away
     PAST = "past"  # the end was long ago
     SOON = "soon"  # the end is always three seconds away
+    NAMELESS = "nameless"  # right, and no category is named
 
 
 class Answers(StrEnum):
@@ -40,9 +41,15 @@ class Answers(StrEnum):
     IDLE = "of an idle category"  # the numbers of another category, from which nobody sends
     SPENT = "of a spent category"  # those of another one, of which nothing is left in any window
     BUSY = "of a busy category"  # those of another one, of which one is left in any window
+    SMALL = "of a small category"  # those of an idle one that has less
 
 
-OF_ANOTHER = {Answers.IDLE: (50, None, 3_600), Answers.SPENT: (3, 0, 20), Answers.BUSY: (3, 1, 25)}
+OF_ANOTHER = {
+    Answers.IDLE: (50.0, None, 3_600),
+    Answers.SPENT: (3.0, 0, 20),
+    Answers.BUSY: (3.0, 1, 25),
+    Answers.SMALL: (0.3, None, 60),
+}
 """Limit of the other category in those of this one, what is left of it (None: all), and its window (seconds)."""
 LATE_S = {Answers.LATE_A_LITTLE: 0.5, Answers.LATE: 5.0}
 HEADERS_LATE_S = 5.0
@@ -151,7 +158,7 @@ class Limits:
             case _:
                 pass
         shown = {f"X-RateLimit-{name.title()}": str(value) for name, value in entry.items()}
-        return {**shown, "X-RateLimit-Resource": category}
+        return shown if self._headers is Headers.NAMELESS else {**shown, "X-RateLimit-Resource": category}
 
     def _nonsense_of(self, entry: dict[str, int], now: float) -> dict[str, int]:
         self._nonsense += 1
@@ -172,7 +179,7 @@ class Limits:
 
     def _of_another(self, now: float) -> dict[str, int]:
         times, left, window_s = OF_ANOTHER[self._answers]
-        limit = times * self._limit
+        limit = int(times * self._limit)
         if left is None:
             return {"limit": limit, "used": 0, "remaining": limit, "reset": int(now) + window_s}
         end = int(now // window_s + 1) * window_s
