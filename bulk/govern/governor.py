@@ -224,7 +224,8 @@ class Governor:
 
     def refresh_pace(self, queue: PermitQueue, now: float) -> None:
         """Decide whether `queue` is paced and how fast, from what is left and what is still to be sent."""
-        queue.rate = pacing.rate_of(queue, self._work_left, self.time.latest(now)) if self.policy.is_even else None
+        is_even = self.policy.is_even and not self.time.is_guess  # else: how long would it have to last?
+        queue.rate = pacing.rate_of(queue, self._work_left, self.time.latest(now)) if is_even else None
         queue.is_paced = queue.rate is not None
 
     def _pump(self, own: PermitQueue, now: float) -> None:
@@ -271,8 +272,7 @@ class Governor:
 
     def unanswered(self, failure: Failure) -> None:
         """Note that any request, also of `/rate_limit`, ended without an answer: is the platform out of reach?"""
-        reason = self.reachability.failed(self.clock.monotonic(), failure, is_first_contact=not self.answers)
-        if reason:
+        if reason := self.reachability.failed(self.clock.monotonic(), failure, is_first_contact=not self.answers):
             self.stop(RunStopped(reason))
         self.wake()
 

@@ -127,6 +127,8 @@ class Obstacles:
         if bucket is None:
             return False
         probe_at = probes.probe_at(bucket, self._time.middle(now)) - self._time.low
+        if self._time.is_guess and not bucket.is_probing and not bucket.asked.heard_at:
+            probe_at = min(probe_at, probes.look_at(bucket) - self._time.middle(0.0))
         if now >= probe_at:
             return False
         reset = bucket.reset_at - self._time.middle(0.0)

@@ -18,12 +18,14 @@ class ServerClock:
     Attributes:
         low, high: bounds of the offset (seconds). Before the first `Date` they hold the local wall clock's, 2 s to
             either side.
+        is_guess: nothing but this machine's clock speaks: no `Date` came, and no window was seen to end.
         is_of_windows: ends of windows have shown that `Date` is of another clock, and tell the time instead.
     """
 
     low: float
     high: float
     is_known: bool = False
+    is_guess: bool = True
     is_of_windows: bool = False
 
     @classmethod
@@ -37,10 +39,14 @@ class ServerClock:
             return
         low, high = date - received, date + 1.0 - sent
         if not self.is_known:
-            self.low, self.high, self.is_known = low, high, True
+            self.low, self.high, self.is_known, self.is_guess = low, high, True, False
             return
         if low <= self.low and self.high <= high:
             return  # it says nothing new
+        self._cut(low, high)
+
+    def _cut(self, low: float, high: float) -> None:
+        """Take both intervals for true; where they disagree, the newer one."""
         cut_low, cut_high = max(self.low, low), min(self.high, high)
         if cut_low <= cut_high:
             self.low, self.high = cut_low, cut_high
@@ -52,7 +58,8 @@ class ServerClock:
         `Date` comes.
         """
         if not self.is_known and before <= after:
-            self.low, self.high = reset_at - after, reset_at - before
+            self._cut(reset_at - after, reset_at - before)
+            self.is_guess = False
 
     def overrule(self, low: float) -> None:
         """Note that windows were over before `Date` said so: the offset is at least `low` (seconds), and `Date` counts

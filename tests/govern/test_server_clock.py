@@ -69,3 +69,14 @@ def test_windows_overrule_a_date_of_another_clock() -> None:
     time.overrule(1_030.0)
     time.observe(1_005.0, 5.0, 5.1)
     assert (time.low, time.high, time.is_known) == (1_030.0, 1_032.0, True)
+
+
+def test_an_end_that_was_seen_narrows_the_local_clock() -> None:
+    """Where no `Date` comes, a window that ended between two moments cuts the interval, or replaces it where this
+    machine's clock was wrong; from then on it is more than a guess."""
+    time = ServerClock.from_local(1_000.0, 0.0)
+    assert time.is_guess
+    time.turned(1_010.0, before=0.5, after=12.0)
+    assert (time.low, time.high, time.is_guess, time.is_known) == (998.0, 1_002.0, False, False)
+    time.turned(1_060.0, before=20.0, after=25.0)
+    assert (time.low, time.high) == (1_035.0, 1_040.0)

@@ -23,6 +23,9 @@ HOLLOW_SHARE, HOLLOW_USED = 0.25, 0.1
 request looks."""
 LOOK_AGAIN_S, LOOK_AGAIN_MOST_S = 0.5, 60.0
 """Pause after the first probe in vain, doubled after each further one, and the longest (seconds)."""
+GUESS_S = 15.0
+"""Where the end of a window is compared with the clock of this machine alone, how long after the last request of a
+window one goes and sees; after each one in vain, the next after twice that pause (seconds)."""
 LAG_MOST_S = 5.0
 """A platform's window may end that much later than it says (seconds); what was met is remembered."""
 
@@ -64,6 +67,12 @@ def probe_at(bucket: Bucket, now: float) -> float:
     if _is_next_full(bucket, now):
         at = max(at, bucket.reset_at + bucket.window_s)
     return max(at, bucket.pause_until)
+
+
+def look_at(bucket: Bucket) -> float:
+    """Return when one request may go and see where headers alone speak of the bucket, and nobody knows what time it is
+    for the platform; after `probe_at` (UTC epoch seconds, platform time)."""
+    return bucket.emptied_at + GUESS_S * (2.0 ** min(30, bucket.probes + 1) - 1.0)
 
 
 def _after_its_end(bucket: Bucket) -> float:
