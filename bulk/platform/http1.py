@@ -223,6 +223,12 @@ def whole(content: aiohttp.StreamReader) -> bytes | None:
     return content.read_nowait()
 
 
+def is_longer(response: Answering) -> bool:
+    """Return whether more than its length said has come of an answer: its body may be cut. To be asked at its end."""
+    protocol = response._protocol
+    return type(protocol) is AnswerProtocol and protocol.is_longer
+
+
 def target_of(base_path: str, path: str, query: str) -> str:
     """Return the target of a request line.
 

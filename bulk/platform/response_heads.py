@@ -28,6 +28,9 @@ WITHOUT_BODY = frozenset((204, 205, 304))
 """Statuses whose body, if one comes all the same, means nothing."""
 
 _AWAITED_NOT = -1
+_LINE_ENDS = b"\r", b"\n"
+_HEAD_ENDS = b"\n\r\n", b"\n\n"
+_LAST_OF_HEAD = (b"\r\n", b"\n")
 
 
 class BadHead(HttpProcessingError):
@@ -48,6 +51,8 @@ class AnswerProtocol(ResponseHandler):
 
     Attributes:
         newest: of the newest answer: its request id, its header lines, and the head of the request.
+        is_longer: ends of lines came after the end of the newest answer, by its length. Parsers skip them, so a body
+            that ends with one and names a length that is too short would seem whole.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -58,7 +63,7 @@ class AnswerProtocol(ResponseHandler):
     def begin_request(self) -> None:
         """Await the head of an answer from now on."""
         self._head_bytes = self._interim = self._chunk_bytes = 0
-        self._is_http = False
+        self._is_http = self._is_chunked = self.is_longer = False
 
     def set_response_params(self, **options: Any) -> None:
         """Set aiohttp's parameters with our limits; it calls this before each request of its session."""
@@ -74,10 +79,15 @@ class AnswerProtocol(ResponseHandler):
             payload = self._payload
             if data and (payload is None or payload.is_eof()):
                 self._drop()
+                self.is_longer = True
             else:
+                before = 0 if payload is None else payload.total_bytes
                 super().data_received(data)
+                if data.endswith(_LINE_ENDS) and payload is not None and payload.is_eof():
+                    self._end(payload.total_bytes - before != len(data))
             return
-        if data and not self._head_bytes:
+        has_begun = self._head_bytes > 0
+        if data and not has_begun:
             self._is_http = data.startswith(b"HTTP/1.")
         self._chunk_bytes = len(data)
         super().data_received(data)
@@ -85,6 +95,15 @@ class AnswerProtocol(ResponseHandler):
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES and self._parser is not None:
                 self._refuse_length()
+        elif data.endswith(_LINE_ENDS) and (payload := self._payload) is not None and payload.is_eof():
+            rest = data[: len(data) - payload.total_bytes]
+            self._end(not (rest.endswith(_HEAD_ENDS) or (has_begun and rest in _LAST_OF_HEAD)))
+
+    def _end(self, is_longer: bool) -> None:
+        """Note that the answer is over, and whether more has come than it is long, where that can be counted."""
+        if is_longer and not self._is_chunked:
+            self.is_longer = True
+            self.force_close()
 
     def feed_data(self, data: Any, size: int = 0) -> None:
         """Take a complete head. One more than was asked for is dropped with its connection."""
@@ -103,6 +122,7 @@ class AnswerProtocol(ResponseHandler):
                 return
         else:
             self._head_bytes = _AWAITED_NOT
+            self._is_chunked = message.chunked
         super().feed_data(data, size)
 
     def set_exception(self, exc: BaseException, exc_cause: BaseException | None = None) -> None:

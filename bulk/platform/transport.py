@@ -25,7 +25,7 @@ from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Reply, 
 from bulk.platform.allowed_addresses import GuardedResolver, flaw_of_download, is_own_host
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_reader import BodyReader, Holder, read_alone, too_long
-from bulk.platform.bodies.body_values import Unreadable, read_body
+from bulk.platform.bodies.body_values import AS_BYTES, Unreadable, read_body
 from bulk.platform.bodies.content_coding import ACCEPTED, CodingBroken
 from bulk.platform.cache.cache_entry import BY_ETAG, BY_PREDICTION, CacheEntry
 from bulk.platform.cache.predictions import etag_for
@@ -41,6 +41,7 @@ from bulk.platform.http1 import (
     ConnectionPool,
     bounded,
     header_lines,
+    is_longer,
     line_start,
     never_resending,
     target_of,
@@ -286,9 +287,9 @@ class Transport:
 
     def _answer(self, request: Request, response: Answering, came: bytes | BodyFile | Unreadable | None) -> Reply:
         status = response.status
-        headers: Mapping[str, str] = response.headers
-        if _LINK in headers:
-            headers = _with_one_link(response.headers)
+        found = response.headers
+        headers: Mapping[str, str] = _with_one_link(found) if _LINK in found else found
+        came = None if request.media in AS_BYTES and is_longer(response) else came
         body: Any = None
         raw = b""
         if isinstance(came, bytes):

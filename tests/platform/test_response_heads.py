@@ -1,13 +1,14 @@
 """The head of an answer: what is long is taken, what is too long or odd is named and concerns its own request."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import anyio
 import pytest
 
-from bulk.model import Effect, ErrorCode, Failure, FailureKind, Reply, Request
-from bulk.platform.response_heads import INTERIM, LINE_BYTES, LINES
+from bulk.model import Effect, ErrorCode, Failure, FailureKind, Media, Reply, Request
+from bulk.platform.response_heads import INTERIM, LINE_BYTES, LINES, AnswerProtocol
 from tests.platform.conftest import in_use
 from tests.platform.raw_server import Peer, RawServer, answer, once, serving
 
@@ -232,3 +233,62 @@ async def test_a_proxy_that_answers_nonsense_is_named(open_transport, token, mon
     assert isinstance(failure, Failure)
     assert (failure.kind, failure.code) == (FailureKind.NOT_SENT, ErrorCode.CONNECTION)
     assert failure.message == "what the proxy answered has a line of more than 64 KiB in its head"
+
+
+TEXT = b"# Read me\n\n"
+WHOLE = {
+    "a length": b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" + TEXT,
+    "line feeds alone": b"HTTP/1.1 200 OK\nContent-Length: 11\n\n" + TEXT,
+    "interim answers": b"HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" + TEXT,
+    "chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n" + TEXT + b"\r\n0\r\n\r\n",
+    "no content": b"HTTP/1.1 204 No Content\r\n\r\n",
+    "not modified": b"HTTP/1.1 304 Not Modified\r\nContent-Length: 11\r\n\r\n",
+    "nothing": b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+}
+
+
+def received(*blocks: bytes) -> AnswerProtocol:
+    """A connection that has received these blocks of one answer."""
+    protocol = AnswerProtocol(asyncio.get_running_loop())
+    protocol.set_response_params(read_until_eof=False, auto_decompress=False)
+    for block in blocks:
+        protocol.data_received(block)
+    protocol._buffer.clear()  # somebody has taken it
+    return protocol
+
+
+@pytest.mark.parametrize("data", WHOLE.values(), ids=WHOLE)
+async def test_an_answer_that_is_whole_is_not_longer_than_it_says(data):
+    """However it is cut into blocks."""
+    for place in range(len(data)):
+        protocol = received(data[:place], data[place:])
+        assert (protocol.is_longer, protocol.should_close) == (False, False), place
+
+
+@pytest.mark.parametrize(("said", "behind"), [(10, b""), (9, b""), (11, b"\n"), (11, b"\r\n")])
+async def test_line_ends_behind_an_answer_are_noticed(said, behind):
+    """A length that is too short by the ends of lines with which a file ends, which parsers skip: wherever it is cut
+    into blocks, but behind the last byte that the length counts."""
+    data = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % said + TEXT + behind
+    for place in range(len(data) - len(behind) - len(TEXT) + said):
+        protocol = received(data[:place], data[place:])
+        assert protocol.is_longer, place
+        assert protocol.should_close, place
+
+
+@pytest.mark.parametrize(("media", "is_truncated"), [(Media.RAW, True), (Media.JSON, False)])
+async def test_a_file_with_more_behind_it_is_never_whole(media, is_truncated, open_transport, token):
+    """failures.md row 15: bytes of a file that its answer's length does not count: it is taken for cut, and its
+    connection is not used again. JSON shows by itself whether it is whole."""
+    data = answer(b"[1]", headers="X: y\r\n") + b"\n"
+
+    async def conversation(peer: Peer) -> None:
+        while await peer.request() is not None:
+            await peer.write(data)
+
+    async with serving(conversation) as server, open_transport(server.base_url) as transport:
+        for number in (1, 2):
+            reply = await transport.send(Request(method="GET", path="/x", media=media), token)
+            assert isinstance(reply, Reply)
+            assert reply.is_truncated is is_truncated
+            assert server.connections == number
