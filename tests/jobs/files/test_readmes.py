@@ -22,7 +22,8 @@ FILE = {
     "sha": blobs.blob_sha(b"hello"),
     "content": "aGVs\nbG8=\n",
 }
-LARGE = {**FILE, "encoding": "none", "content": "", "size": 2_000_000}
+DATA = b"x" * 2_000_000
+LARGE = {**FILE, "encoding": "none", "content": "", "size": len(DATA), "sha": blobs.blob_sha(DATA)}
 TOO_LARGE = {
     "message": "This file is too large",
     "errors": [{"resource": "Blob", "field": "data", "code": "too_large"}],
@@ -68,7 +69,7 @@ def test_a_long_body_stays_in_its_file(media_type):
 
 def test_a_long_body_after_the_object_form_stays_in_its_file():
     """The same where the file object came first, without content: its blob sha is that of the bytes."""
-    driven = run(GET, ITEM, reply(body={**FILE, "content": "", "encoding": "none"}), reply(body=LONG))
+    driven = run(GET, ITEM, reply(body={**LARGE, "sha": LONG.blob_sha}), reply(body=LONG))
     result = driven.outcome.result
     assert (result["size"], result["sha"], result["sha256"]) == (LONG.size_bytes, LONG.blob_sha, LONG.sha256)
     assert driven.outcome.payload is LONG
@@ -87,15 +88,22 @@ def test_a_304_is_unchanged_and_has_its_result(media_type, body):
 @pytest.mark.parametrize("media_type", ["json", "object"])
 def test_above_1_mb_the_bytes_come_as_raw(media_type):
     """`encoding: none` is no empty file: the bytes are asked for, and the result keeps the platform's fields."""
-    data = b"x" * 2_000_000
-    driven = run(GET, {**ITEM, "media_type": media_type}, reply(body=LARGE), reply(body=data))
+    driven = run(GET, {**ITEM, "media_type": media_type}, reply(body=LARGE), reply(body=DATA))
     assert [request.media for request in driven.requests] == [Media(media_type), Media.RAW]
-    assert driven.outcome.result == {
-        **LARGE,
-        "sha": blobs.blob_sha(data),
-        "sha256": hashlib.sha256(data).hexdigest(),
-    }
-    assert GET.saved_bytes(driven.outcome) == data
+    assert driven.outcome.result == {**LARGE, "sha256": hashlib.sha256(DATA).hexdigest()}
+    assert GET.saved_bytes(driven.outcome) == DATA
+
+
+def test_bytes_of_another_blob_are_asked_for_again():
+    """A file that was changed between the two answers is read anew, past the store; bytes that are cut are no file."""
+    cut = run(GET, ITEM, *(reply(body=body) for body in (LARGE, DATA[:-1], LARGE, DATA)))
+    assert [request.is_fresh for request in cut.requests] == [False, False, True, True]
+    assert cut.outcome.result["sha"] == LARGE["sha"]
+    assert GET.saved_bytes(cut.outcome) == DATA
+    again = run(GET, ITEM, *(reply(body=body) for body in (LARGE, DATA[:-1], LARGE, DATA[:-1])))
+    assert again.outcome.error is not None
+    assert (again.outcome.kind, again.outcome.error.code) == (OutcomeKind.FAILED, ErrorCode.BAD_RESPONSE)
+    assert str(LARGE["sha"]) in again.outcome.error.message
 
 
 def test_a_json_refused_as_too_large_comes_as_raw():
@@ -114,7 +122,7 @@ def test_a_json_refused_as_too_large_comes_as_raw():
 
 def test_a_large_file_is_unchanged_when_both_answers_are():
     """Two answers from the store are unchanged; one that is new is a success."""
-    data = b"z" * 2_000_000
+    data = DATA
     both = run(GET, ITEM, reply(body=LARGE, is_unchanged=True), reply(body=data, is_unchanged=True))
     one = run(GET, ITEM, reply(body=LARGE), reply(body=data, is_unchanged=True))
     refused_first = run(GET, ITEM, reply(403, TOO_LARGE), reply(body=data, is_unchanged=True))

@@ -6,6 +6,7 @@ Source: specification, Limits and File content object; operations.md, GET conten
 """
 
 import hashlib
+from collections.abc import Generator
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -50,22 +51,38 @@ def fetch(path: str, query: str, media_type: str, known: dict[str, Any], proof: 
     if media in _AS_BYTES:
         reply = yield _as_bytes(path, query, media)
         return _bytes_outcome(reply, media, known)
-    reply = yield Request(method="GET", path=path, query=query, media=media, accept=_SEEN, dates_hold=True, proof=proof)
-    body = reply.body
-    if reply.status == 403:
-        if not refusals.is_too_large(reply):
-            return _forbidden(reply)
-        return (yield from _large(path, query, known, {}, reply))
-    if isinstance(body, list):
-        return _ended(reply, listing(body))
-    if isinstance(body.get("entries"), list):
-        return _ended(reply, listing(body))
-    if body.get("encoding") == "none":
-        return (yield from _large(path, query, known, body, reply))
-    return _ended(reply, body)
+    for is_fresh in (False, True):
+        reply = yield Request(
+            method="GET",
+            path=path,
+            query=query,
+            media=media,
+            accept=_SEEN,
+            dates_hold=True,
+            proof=proof,
+            is_fresh=is_fresh,
+        )
+        body = reply.body
+        if reply.status == 403:
+            described: dict[str, Any] = {}
+            if not refusals.is_too_large(reply):
+                return _forbidden(reply)
+        elif isinstance(body, list) or isinstance(body.get("entries"), list):
+            return _ended(reply, listing(body))
+        elif body.get("encoding") == "none":
+            described = body
+        else:
+            return _ended(reply, body)
+        outcome = yield from _large(_as_bytes(path, query, Media.RAW, is_fresh=is_fresh), known, described, reply)
+        if outcome is not None:
+            return outcome
+    return failed(
+        ErrorCode.BAD_RESPONSE,
+        f"the bytes that came are not the blob {described['sha']} of which the platform speaks, twice",
+    )
 
 
-def _as_bytes(path: str, query: str, media: Media) -> Request:
+def _as_bytes(path: str, query: str, media: Media, *, is_fresh: bool = False) -> Request:
     return Request(
         method="GET",
         path=path,
@@ -76,6 +93,7 @@ def _as_bytes(path: str, query: str, media: Media) -> Request:
         takes_file=True,
         dates_hold=True,
         proof=_OF_RAW if media is Media.RAW else _OF_HTML,
+        is_fresh=is_fresh,
     )
 
 
@@ -102,17 +120,24 @@ def saved_bytes(outcome: Outcome) -> bytes | None:
         return None
 
 
-def _large(path: str, query: str, known: dict[str, Any], described: dict[str, Any], first: Reply) -> Steps:
-    """Yield a file above 1 MB: its bytes are the payload, its result says what the file object would."""
+def _large(
+    request: Request, known: dict[str, Any], described: dict[str, Any], first: Reply
+) -> Generator[Request, Reply, Outcome | None]:
+    """Yield the request of a file above 1 MB: its bytes are the payload, its result says what the file object would.
+    None: they are of another blob than that names, because the file was changed in between, or they are cut.
+    """
     size = described.get("size")
     if isinstance(size, int) and size > RAW_BODY_BYTES:
         return failed(ErrorCode.TOO_LARGE, f"the file has {size:,} bytes; the platform gives no more than 100 MB")
-    reply = yield _as_bytes(path, query, Media.RAW)
+    reply = yield request
     if reply.status == 403:
         return _too_large(reply) if refusals.is_too_large(reply) else _forbidden(reply)
     data = _bytes(reply)
     if data is None:
         return refusals.bad_answer(reply, "the bytes of a file")
+    sha = data.blob_sha if isinstance(data, BodyFile) else blobs.blob_sha(data)
+    if described.get("sha", sha) != sha:
+        return None
     result = {
         "type": "file",
         **known,
@@ -120,7 +145,7 @@ def _large(path: str, query: str, known: dict[str, Any], described: dict[str, An
         "encoding": "none",
         "content": "",
         "size": _size(data),
-        "sha": data.blob_sha if isinstance(data, BodyFile) else blobs.blob_sha(data),
+        "sha": sha,
         "sha256": _sha256(data),
     }
     is_unchanged = reply.is_unchanged and (first.is_unchanged or first.status == 403)
