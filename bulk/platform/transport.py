@@ -242,7 +242,7 @@ class Transport:
         try:
             response = await opening
             content, named = response.content, response.headers
-            if _TRANSFER in named and (named[_TRANSFER].lower() != "chunked" or _LENGTH in named):
+            if _TRANSFER in named and (_LENGTH in named or ",".join(named.getall(_TRANSFER)).lower() != "chunked"):
                 # where this answer ends, and the next one begins, is not certain (RFC 9112 §6.3)
                 response.close()
                 raise BadHead("tells in two ways where it ends", is_http=True)
@@ -385,11 +385,10 @@ class Transport:
 
 
 def _with_one_link(headers: CIMultiDictProxy[str]) -> Mapping[str, str]:
-    """Return `headers`; where they hold several of `Link`, these joined into one (RFC 9110 §5.2)."""
-    links = headers.getall("Link")
-    if len(links) == 1:
-        return headers
-    return {**{name.lower(): value for name, value in headers.items()}, "link": ", ".join(links)}
+    """Return `headers` with all that they hold of `Link` in one (RFC 9110 §5.2)."""
+    found = headers.copy()
+    found[_LINK] = ", ".join(headers.getall(_LINK))
+    return found
 
 
 @cache

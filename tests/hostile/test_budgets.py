@@ -303,6 +303,29 @@ def test_what_is_said_changes_in_mid_window(tmp_path: Path, says: Instead, most_
     assert sum(refused for _, _, refused in platform.limits.spent()) == 0
 
 
+@pytest.mark.parametrize("answers", [Answers.RIGHT, Answers.NOT_FOUND])
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("limit", [20, 60])
+def test_limits_that_a_gateway_adds_are_not_the_platforms(
+    tmp_path: Path, limit: int, is_first: bool, answers: Answers
+) -> None:
+    """Each answer has two of each header, the gateway's of another limit or the same: what agrees with what is used
+    counts, before or behind them, and a run takes as long as it has to."""
+
+    def instead(found: BudgetPlatform, path: str) -> Answer | None:
+        told = {"limit": limit, "remaining": 0, "reset": int(found.now()) + 3_000}
+        added = {f"x-ratelimit-{name}": str(value) for name, value in told.items()}
+        if path == "/rate_limit":
+            return None
+        status, own, body = _served(found, path)
+        return status, {**added, **own} if is_first else {**own, **added}, body
+
+    platform = BudgetPlatform(Limits(20, 10, answers=answers), instead)
+    ran = run(tmp_path, platform, 50, {}, most_s=60.0)
+    assert ran.outcomes == ["succeeded"] * 50
+    assert sum(refused for _, _, refused in platform.limits.spent()) == 0
+
+
 @pytest.mark.parametrize(("status", "least_s"), [(502, 0.0), (503, 3_600.0)])
 def test_maintenance_is_waited_for_as_long_as_it_says(tmp_path: Path, status: int, least_s: float) -> None:
     """One 503 with Retry-After holds up the whole run for an hour, and then it goes on as ever; one 502 does not."""

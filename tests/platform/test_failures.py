@@ -163,6 +163,8 @@ MISCODED = {
     "no gzip": ("gzip", b"{}"),
     "a coding that was not offered": ("br", b"{}"),
     "two codings": ("gzip, gzip", gzip.compress(PACKED)),
+    "two codings in two lines": ("gzip\r\nContent-Encoding: gzip", gzip.compress(PACKED)),
+    "a coding in a second line": ("identity\r\nContent-Encoding: gzip", PACKED),
 }
 
 
@@ -225,6 +227,12 @@ MALFORMED = {
     "a header of a mebibyte": b"HTTP/1.1 200 OK\r\nX: " + b"x" * (1 << 20) + b"\r\nContent-Length: 2\r\n\r\n{}",
     "1e5 headers": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000 + b"Content-Length: 2\r\n\r\n{}",
     "NUL in a header": b"HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 2\r\n\r\n{}",
+    "two codings of the transfer": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"2\r\n{}\r\n0\r\n\r\n",
+    "chunked and then another": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n\r\n"
+    b"2\r\n{}\r\n0\r\n\r\n",
+    "chunked twice": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"2\r\n{}\r\n0\r\n\r\n",
     "unknown coding of the transfer": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, what\r\n\r\n{}",
 }
 

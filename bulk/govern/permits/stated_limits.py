@@ -5,7 +5,9 @@ the address's own anonymous one: they never reach a bucket. Source: failures.md 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+
+from multidict import CIMultiDict, CIMultiDictProxy, istr
 
 from bulk.govern.budgets.buckets import JITTER_S, Bucket
 from bulk.govern.budgets.witnesses import NEVER
@@ -25,6 +27,8 @@ NAMELESS = 3
 """So many answers in a row that name no category, and one limit, are of this budget, whatever `/rate_limit` says of it,
 if headers have never named another one (count)."""
 
+_NUMBERS = tuple(istr(f"X-RateLimit-{name}") for name in ("Limit", "Remaining", "Reset"))
+_MULTIPLE = (CIMultiDictProxy, CIMultiDict)
 _SERVED = (VerdictKind.ACCEPTED, VerdictKind.REDIRECTED)
 _SPEAK = (*_SERVED, VerdictKind.REFUSED, VerdictKind.LIMITED_PRIMARY)
 SEEN = {
@@ -44,7 +48,7 @@ def of_headers(permit: Permit, reply: Reply, verdict: Verdict) -> Limits | None:
     kind, queue = verdict.kind, permit.queue
     if kind not in _SPEAK or permit.generation != queue.account.generation:
         return None
-    limits = limits_from_headers(reply.headers)
+    limits = limits_from_headers(_own_of(reply.headers))
     if limits is None or limits.category not in (None, queue.category):
         return None
     is_served, bucket = kind in _SERVED and reply.status < 400, queue.bucket
@@ -62,6 +66,30 @@ def of_headers(permit: Permit, reply: Reply, verdict: Verdict) -> Limits | None:
     queue.nameless = queue.nameless + 1 if limits.limit == queue.nameless_limit else 1
     queue.nameless_limit = limits.limit
     return limits if queue.nameless >= NAMELESS and bucket.shown.limit == 0 else None
+
+
+def _own_of(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Return headers that speak of one budget: where a gateway has added numbers of its own, those that agree with
+    `X-RateLimit-Used`, or none where nothing shows which are the platform's.
+    """
+    if type(headers) not in _MULTIPLE:
+        return headers
+    told = [headers.getall(name, ()) for name in _NUMBERS]  # type: ignore[attr-defined]
+    if len(told[0]) < 2 and len(told[1]) < 2 and len(told[2]) < 2:
+        return headers
+    used = headers.get("X-RateLimit-Used", "")
+    own = {each for each in zip(*told, strict=False) if _are_of_one(each[0], each[1], used)}
+    if len(own) != 1:
+        return {}
+    found = dict(zip((name.lower() for name in _NUMBERS), own.pop(), strict=True))
+    category = headers.get("X-RateLimit-Resource")
+    return found if category is None else {**found, "x-ratelimit-resource": category}
+
+
+def _are_of_one(limit: str, remaining: str, used: str) -> bool:
+    """Return whether three numbers as text are of one budget."""
+    texts = limit, remaining, used
+    return all(text.isdecimal() and len(text) < 10 for text in texts) and int(limit) - int(remaining) == int(used)
 
 
 def take(

@@ -52,7 +52,7 @@ def too_long(most: int) -> Unreadable:
 
 def _decoded(response: Answering) -> Coded | StreamReader:
     """Return the body of an answer without its coding, block by block."""
-    coding = response.headers.get("Content-Encoding", "identity").lower()
+    coding = ", ".join(response.headers.getall("Content-Encoding", ("identity",))).lower()  # several: all were applied
     return response.content if coding in ("identity", "") else Coded(response.content, coding)
 
 
