@@ -67,7 +67,7 @@ class SteppedLoop(VirtualLoop):
         self.turns += 1
         if self.at_turn is not None:
             self.at_turn(self.turns)
-        super()._run_once()  # type: ignore[misc]  # asyncio's own, which typeshed leaves out
+        super()._run_once()
 
 
 class _InOrder(dict[Any, None]):

@@ -1,58 +1,148 @@
 """An event loop whose time jumps: waiting costs nothing, an hour passes at once, and every run is the same.
 
 When nothing is ready, the loop's time moves to the next timer. With no timer left either, it would hang for ever in
-real life, so it fails here.
+real life, so it fails here. It calls what asyncio's own loop would call, in the same order. That one asks at each step
+whether it is being debugged, and compares its timers in Python: that is felt where nothing is waited for.
 """
 
 import asyncio
+import heapq
 import selectors
+from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from contextvars import Context, copy_context
+from typing import Any, TypeVar, TypeVarTuple
 
 import anyio
 
 from bulk.clock import Clock
 
 T = TypeVar("T")
+_Ts = TypeVarTuple("_Ts")
 START = 1_800_000_000.0
 """Wall time at the loop's time 0 (UTC epoch seconds)."""
 
 
 TURN_S = 1e-8
 """Each turn of the loop takes a little: code that waits for a rounding error to pass would spin for ever otherwise."""
+MOST_TIMERS, MOST_CANCELLED = 100, 0.5
+"""Of more timers than this (count), cancelled ones are thrown away where they are more than this share."""
 
 
-class _JumpingSelector(selectors.DefaultSelector):
-    """Attributes:
-    is_alone: nothing comes from outside (threads, sockets): the system need not be asked.
-    """
+class _Call(asyncio.TimerHandle):
+    """What is called in the next turn, or when its time has come. It is made by the loop alone, without `__init__`."""
 
-    loop: "VirtualLoop"
-    is_alone = False
+    __slots__ = ()
+    # asyncio's own, which typeshed leaves out
+    _callback: Any
+    _args: Any
+    _context: Context
+    _when: float
+    _scheduled: bool
+    _loop: "VirtualLoop"
+    _repr: str | None
+    _source_traceback: None
 
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = [] if self.is_alone else super().select(0)
-        self.loop.now += TURN_S
-        if ready or timeout == 0:
-            return ready
-        if timeout is None:
-            raise AssertionError("everything waits and nothing is scheduled: a deadlock")
-        self.loop.now += max(timeout, 0.0)
-        return ready
+    def cancel(self) -> None:
+        """Do not call it."""
+        if not self._cancelled:
+            self._loop.cancelled_timers += self._scheduled
+            self._cancelled = True
+            self._callback = self._args = None
+
+
+_new = _Call.__new__
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Asyncio's own loop on jumping time."""
+    """Asyncio's own loop on jumping time.
+
+    Args:
+        is_alone: nothing comes from outside (threads, sockets): the system need not be asked.
+
+    Attributes:
+        cancelled_timers: of those whose time has not come yet (count).
+    """
+
+    # asyncio's own, which typeshed leaves out
+    _ready: deque[asyncio.Handle]
+    _stopping: bool
+    _closed: bool
+    _clock_resolution: float
+    _selector: selectors.BaseSelector
+    _process_events: Callable[[Any], None]
+    _check_closed: Callable[[], None]
 
     def __init__(self, *, is_alone: bool = False) -> None:
-        selector = _JumpingSelector()
-        selector.loop, selector.is_alone = self, is_alone
         self.now = 0.0
-        super().__init__(selector)
+        self._is_alone = is_alone
+        self._timers: list[tuple[float, _Call]] = []
+        self.cancelled_timers = 0
+        super().__init__()
 
     def time(self) -> float:
         """Return the seconds since the loop began."""
         return self.now
+
+    def call_soon(
+        self, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Have it called in the next turn."""
+        call = self._call(callback, args, context)
+        self._ready.append(call)
+        return call
+
+    def call_later(
+        self, delay: float, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Have it called in so many seconds."""
+        return self.call_at(self.now + delay, callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Have it called at that time of the loop."""
+        call = self._call(callback, args, context)
+        call._when, call._scheduled = when, True
+        heapq.heappush(self._timers, (when, call))  # a pair is compared in C
+        return call
+
+    def _call(self, callback: Any, args: Any, context: Context | None) -> _Call:
+        if self._closed:
+            self._check_closed()
+        call = _new(_Call)
+        call._callback, call._args, call._loop, call._when = callback, args, self, self.now
+        call._context = copy_context() if context is None else context
+        call._repr = call._source_traceback = None
+        call._cancelled = call._scheduled = False
+        return call
+
+    def _run_once(self) -> None:
+        timers, ready = self._timers, self._ready
+        if len(timers) > MOST_TIMERS and self.cancelled_timers > MOST_CANCELLED * len(timers):
+            timers[:] = [each for each in timers if not each[1]._cancelled]
+            heapq.heapify(timers)
+            self.cancelled_timers = 0
+        while timers and timers[0][1]._cancelled:
+            heapq.heappop(timers)
+            self.cancelled_timers -= 1
+        before = self.now
+        self.now += TURN_S
+        if not self._is_alone:
+            self._process_events(self._selector.select(0))
+        if not ready and not self._stopping:
+            if not timers:
+                raise AssertionError("everything waits and nothing is scheduled: a deadlock")
+            self.now += max(0.0, timers[0][0] - before)
+        until = self.now + self._clock_resolution
+        while timers and timers[0][0] < until:
+            timer = heapq.heappop(timers)[1]
+            timer._scheduled = False
+            ready.append(timer)
+        for _ in range(len(ready)):  # what they add is called in the next turn
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
 
 
 class VirtualClock(Clock):
@@ -81,6 +171,10 @@ class VirtualClock(Clock):
     def elapsed(self) -> float:
         """Return the same."""
         return self.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for `seconds` of the loop; at least one of its turns."""
+        await asyncio.sleep(max(0.0, seconds))
 
     def processor(self) -> float:
         """Return processor time that was used (seconds): none, unless it is made up."""
