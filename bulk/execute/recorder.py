@@ -7,6 +7,7 @@ the disk refuses, the group stays in memory and is tried again until `GRACE_S` i
 failures.md rows 42, 47, 50.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -49,8 +50,14 @@ class _Group:
     size_bytes: int = 0
     intents: int = 0
     tallies: Mapping[int, StoredTally] | None = None
-    done: anyio.Event = field(default_factory=anyio.Event)
+    done: anyio.Event | None = None
     holders: list[object] = field(default_factory=list)
+
+    async def end(self) -> None:
+        """Wait until it is written, or never will be; most groups of outcomes are waited for by nobody."""
+        if self.done is None:
+            self.done = anyio.Event()
+        await self.done.wait()
 
 
 @dataclass(slots=True, eq=False)
@@ -136,7 +143,7 @@ class Recorder:
         group.intents += len(intents)
         group.size_bytes += INTENT_BYTES * len(intents)
         self._waiting_bytes += INTENT_BYTES * len(intents)
-        await group.done.wait()
+        await group.end()
         if self.failure is not None:
             raise RunStopped(str(self.failure))
 
@@ -204,7 +211,7 @@ class Recorder:
         self._take_gathered()
         last = self._group if self._group.entries else self._writing
         if last is not None:
-            await last.done.wait()
+            await last.end()
         if self.failure is not None:
             raise RunStopped(str(self.failure))
 
@@ -239,14 +246,15 @@ class Recorder:
         while True:
             await self._wanted.wait()
             if not self._group.intents and not self._is_closing:
-                with anyio.move_on_after(GATHER_S):
-                    await self._urgent.wait()
+                await self._gather()
             await self._let_join()
             is_due = self._clock.monotonic() - self._gathering.since >= GATHER_S
             if is_due or not self._group.intents:
                 self._take_gathered()
             group, self._group = self._group, _Group()
-            self._wanted, self._urgent = anyio.Event(), anyio.Event()
+            self._wanted = anyio.Event()
+            if self._urgent.is_set():
+                self._urgent = anyio.Event()
             self._writing = group
             await self._write(group)
             self._writing = None
@@ -256,6 +264,14 @@ class Recorder:
                 self._wanted.set()
             if self._is_closing and not is_more:
                 return
+
+    async def _gather(self) -> None:
+        """Wait for more, until it is urgent; a timer that says so costs a third of a scope that is cancelled."""
+        timer = asyncio.get_running_loop().call_later(GATHER_S, self._urgent.set)
+        try:
+            await self._urgent.wait()
+        finally:
+            timer.cancel()
 
     async def _let_join(self) -> None:
         """Let whoever is ready now, or in a moment, come into the same group: what one costs is shared by
@@ -299,7 +315,8 @@ class Recorder:
         if group.holders:
             await self._hooks.released(group.holders)
         self._waiting_bytes -= group.size_bytes
-        group.done.set()
+        if group.done is not None:
+            group.done.set()
         if not self.is_full:
             self._has_room.set()
 
