@@ -50,13 +50,13 @@ class _Group:
     size_bytes: int = 0
     intents: int = 0
     tallies: Mapping[int, StoredTally] | None = None
-    done: anyio.Event | None = None
+    done: asyncio.Event | None = None
     holders: list[object] = field(default_factory=list)
 
     async def end(self) -> None:
         """Wait until it is written, or never will be; most groups of outcomes are waited for by nobody."""
         if self.done is None:
-            self.done = anyio.Event()
+            self.done = asyncio.Event()
         await self.done.wait()
 
 
@@ -118,8 +118,8 @@ class Recorder:
         self._writing: _Group | None = None
         self._waiting_bytes = 0
         self._took_s = 0.0
-        self._wanted = anyio.Event()
-        self._urgent = anyio.Event()
+        self._wanted = asyncio.Event()
+        self._urgent = asyncio.Event()
         self._has_room = anyio.Event()
         self._is_closing = False
         self._status: RunStatus | None = None
@@ -244,7 +244,10 @@ class Recorder:
     async def run(self) -> None:
         """Write groups until `close`."""
         while True:
-            await self._wanted.wait()
+            if self._wanted.is_set():
+                await anyio.lowlevel.checkpoint()  # who is ready may come into this group
+            else:
+                await self._wanted.wait()
             if not self._group.intents and not self._is_closing:
                 await self._gather()
             await self._let_join()
@@ -252,9 +255,8 @@ class Recorder:
             if is_due or not self._group.intents:
                 self._take_gathered()
             group, self._group = self._group, _Group()
-            self._wanted = anyio.Event()
-            if self._urgent.is_set():
-                self._urgent = anyio.Event()
+            self._wanted.clear()
+            self._urgent.clear()
             self._writing = group
             await self._write(group)
             self._writing = None

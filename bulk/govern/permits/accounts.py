@@ -9,6 +9,7 @@ with another token of its source all of this begins again; where there is none, 
 before either, the credential is refused, and everyone who waits for it is told (`Governor.refuse`).
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -97,7 +98,7 @@ class Permit:
 class Waiter:
     """A worker at a permit queue; woken with a permit or an error."""
 
-    event: anyio.Event = field(default_factory=anyio.Event)
+    event: asyncio.Event = field(default_factory=asyncio.Event)
     permit: Permit | None = None
     error: Exception | None = None
 
@@ -145,7 +146,7 @@ class PermitQueue:
     settlers: deque[Waiter] = field(default_factory=deque)
     waiters: deque[Waiter] = field(default_factory=deque)
     newcomers: deque[Waiter] = field(default_factory=deque)
-    wake_event: anyio.Event = field(default_factory=anyio.Event)
+    wake_event: asyncio.Event = field(default_factory=asyncio.Event)
     is_woken: bool = False
     limiter: AsyncLimiter | None = None
     is_paced: bool = False
@@ -244,7 +245,8 @@ class PermitQueue:
 
     def renew_wake_event(self) -> None:
         """Have the attendant look now; what comes from here on has it look again."""
-        self.wake_event, self.is_woken = anyio.Event(), False
+        self.wake_event.clear()
+        self.is_woken = False
 
 
 @dataclass(slots=True, eq=False)
