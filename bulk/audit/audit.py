@@ -117,7 +117,7 @@ def _judged(prepared: Prepared, history: History, run_dir: Path, report: Report)
     view, at = LedgerView(run_dir), iso_utc(report.started_at.timestamp())
     tables = _tables(history, view, run_dir.name)
     good = [night for night in history.good() if night.run != run_dir.name]
-    before = history.place(places.BASELINES, good[-1].run, ".db") if good else None
+    before = _refuse_gone(history.place(places.BASELINES, good[-1].run, ".db")) if good else None
     place = history.place(places.BASELINES, run_dir.name, ".db")
     ignored = prepared.settings.ignore
     drift, changes = compare_night(view, run_dir.name, before, place, ignored)
@@ -281,8 +281,16 @@ def _tables(history: History, view: LedgerView, run: str) -> dict[str, Path]:
 
 def _known(history: History, run: str) -> dict[str, Violation]:
     """Return the violations of the last good night that were not fixed then, by fingerprint."""
+    _refuse_gone(history.place(places.JUDGED, run, ".json"))
     judgement = kept(history, run).judgement
     return {each.fingerprint: each for each in judgement.violations if each.status != FIXED}
+
+
+def _refuse_gone(path: Path) -> Path:
+    """Return the path of a file of the last good night, which is there."""
+    if not path.is_file():
+        raise RunDirectoryError(f"{path}, of the last good night, is gone: restore it, or name another --history")
+    return path
 
 
 def _verdict(judgement: Judgement, *, is_drifted: bool) -> tuple[str, ...]:

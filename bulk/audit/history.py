@@ -33,6 +33,9 @@ RUNS, TABLES, CHANGES, VIOLATIONS, JUDGED = "runs", "tables", "changes", "violat
 BASELINES, PAGES, NOTIFIED = "baseline", "pages", "notified"
 VERSION = 1
 
+_RUN = re.compile(r".+-\d{8}T\d{6}(-\d+)?")
+"""Names that `new_run_dir` gives; whatever else lies among the run directories is somebody else's."""
+
 
 class Night(msgspec.Struct, frozen=True, kw_only=True):
     """One night that counts.
@@ -77,10 +80,12 @@ class History:
         """Read them.
 
         Raises:
-            RunDirectoryError: the folder can't be read, or is from a newer version or another audit.
+            RunDirectoryError: the folder can't be read, has lost its index, or is of a newer version or another audit.
         """
         self.path, self.name = path, name
         self.nights = _nights(path / NAME, name)
+        if not (path / NAME).exists():
+            self._refuse_lost()
 
     @classmethod
     def open(cls, path: Path) -> "History":
@@ -100,8 +105,7 @@ class History:
     def pending(self) -> list[Path]:
         """Return run directories of nights that don't count yet, oldest first."""
         known = {night.run for night in self.nights}
-        folder = self.path / RUNS
-        return [path for path in sorted(folder.iterdir()) if path.name not in known] if folder.is_dir() else []
+        return [path for path in self._run_dirs() if path.name not in known]
 
     def new_run_dir(self, at: float) -> Path:
         """Make the run directory of a new night; `at`: UTC epoch seconds."""
@@ -153,6 +157,20 @@ class History:
                     path.unlink(missing_ok=True)
         if gone:
             self._write(tuple(night for night in self.nights if night.run not in gone))
+
+    def _run_dirs(self) -> list[Path]:
+        folder = self.path / RUNS
+        found = sorted(folder.iterdir()) if folder.is_dir() else []
+        return [path for path in found if _RUN.fullmatch(path.name) and path.is_dir()]
+
+    def _refuse_lost(self) -> None:
+        """Refuse a history of several nights that has no index: they would be given up, as if they had not counted."""
+        runs = {path.name for path in self._run_dirs()} | {path.stem for path in (self.path / JUDGED).glob("*.json")}
+        if len(runs) > 1:
+            raise RunDirectoryError(
+                f"{self.path} has files of {len(runs)} nights and no {NAME}, which says which of them count: restore "
+                "it from a copy, or name another --history"
+            )
 
     def _write(self, nights: tuple[Night, ...]) -> None:
         index = _Index(name=self.name, nights=nights)

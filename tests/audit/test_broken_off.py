@@ -13,7 +13,7 @@ from tests.e2e.support.platform import BULK, Home, served
 STEPS = ("_run", "_tables", "compare_night", "write_rows", "judge", "write_rows 2", "_keep")
 """What a night does before it counts, in order; the second `write_rows` is that of violations."""
 
-FULL = ("_tables", "compare_night", "write_rows", "commit")
+FULL = ("_tables", "compare_night", "write_rows", "write_rows 2", "_keep", "commit")
 """Those that fill the disk, each in another way."""
 
 BROKEN = """

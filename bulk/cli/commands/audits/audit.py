@@ -236,7 +236,7 @@ def _tell(result: "AuditResult", history: "History", folder: Path, targets: Any,
 def _prune(history: "History", settings: "AuditSettings", now: float) -> None:
     try:
         history.prune(settings.keep_runs, settings.keep_tables_s, now)
-    except RunDirectoryError as error:
+    except (OSError, RunDirectoryError) as error:
         output.say(f"warning: old nights stay: {error}")
 
 

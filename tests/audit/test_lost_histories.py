@@ -1,0 +1,134 @@
+"""A history that has lost a file, holds somebody else's, or whose machine has a wrong clock."""
+
+import json
+import shutil
+import sys
+
+import pytest
+
+from tests.audit.nights import FILES, Nights
+from tests.e2e.support.platform import Home, served
+
+A_DAY_BACK = """
+import sys, time
+
+real = time.time
+time.time = lambda: real() - 86_400
+from bulk.cli import main
+
+sys.exit(main(["audit", "files.yaml", "--progress", "none", "--format", "json"]))
+"""
+
+
+@pytest.fixture
+def nights(tmp_path):
+    """An audit of three files that has had two nights."""
+    with served(tmp_path / "sandbox") as sandbox:
+        found = Nights(Home(tmp_path), sandbox)
+        found.write()
+        for _ in range(2):
+            assert found.audit().exit_code == 0
+        yield found
+
+
+@pytest.fixture
+def place(nights):
+    """Where its history lies."""
+    return nights.folder / "audits" / "files"
+
+
+def test_a_history_without_its_index_is_refused_and_loses_no_night(nights, place):
+    """Exit 5 before anything is asked; the nights are not given up, and count when the index is back."""
+    index, asked = (place / "audit.json").read_bytes(), len(nights.sandbox.requests())
+    (place / "audit.json").unlink()
+    ran = nights.audit()
+    assert (ran.exit_code, "has files of 2 nights and no audit.json" in ran.err) == (5, True), ran.err
+    assert not (place / "audit.json").exists()
+    assert len(nights.sandbox.requests()) == asked
+    (place / "audit.json").write_bytes(index)
+    assert nights.audit().exit_code == 0
+    assert [night.is_good for night in nights.history().nights] == [True] * 3
+
+
+def test_a_first_night_without_its_index_counts_again(nights, place):
+    """It looks as if the audit had been killed: the night is ended by the same command, and nothing asked again."""
+    shutil.rmtree(place)
+    assert nights.audit().exit_code == 0
+    asked, (first,) = len(nights.sandbox.requests()), nights.history().nights
+    (place / "audit.json").unlink()
+    assert nights.audit().exit_code == 0
+    assert (nights.history().nights, len(nights.sandbox.requests())) == ((first,), asked)
+
+
+def test_a_history_that_is_gone_begins_anew(nights, place):
+    """Without its folder the next night is the first: nothing is drift."""
+    shutil.rmtree(place)
+    nights.put(FILES[0], "Changed while there was no history.\n")
+    code, found = nights.result()
+    assert (code, found["drift"]["is_first"], found["changes"]) == (0, True, [])
+
+
+@pytest.mark.parametrize("kind", ["baseline", "judged"])
+def test_what_the_next_night_needs_is_named_where_it_is_gone(nights, place, kind):
+    """Exit 5 with the file and the way out; when it is back, the same night is ended and nothing asked again."""
+    nights.put(FILES[0], "Changed.\n")
+    away = (place / kind).rename(nights.folder / "away")
+    ran = nights.audit()
+    assert ran.exit_code == 5
+    last = nights.history().nights[-1].run
+    said = (
+        f"{kind}/{last}.{'db' if kind == 'baseline' else 'json'}, of the last good night, is gone: restore it, or name"
+    )
+    assert said in ran.err
+    assert "asks nothing again" in ran.err
+    asked = len(nights.sandbox.requests())
+    shutil.copytree(away, place / kind, dirs_exist_ok=True)
+    assert nights.audit().exit_code == 7
+    assert len(nights.sandbox.requests()) == asked
+
+
+def test_what_somebody_else_has_put_among_the_runs_stays(nights, place):
+    """A file or a folder, however old, neither stops an audit nor is taken for a run that can go."""
+    (place / "runs/.DS_Store").write_text("x")
+    for name in ("aaa", "zzz"):
+        (place / "runs" / name).mkdir()
+        (place / "runs" / name / "mine.txt").write_text("mine")
+    ran = nights.audit("--resume-within", "1s")
+    assert ran.exit_code == 0, ran.err
+    assert len(nights.history().nights) == 3
+    assert sorted(path.parent.name for path in place.glob("runs/*/mine.txt")) == ["aaa", "zzz"]
+
+
+@pytest.mark.parametrize("kind", ["baseline", "judged"])
+def test_what_is_old_and_can_not_be_removed_is_a_warning(nights, place, kind):
+    """A folder where files are expected: the night counts, and its exit code stays."""
+    (place / kind / "somebody's").mkdir()
+    ran = nights.audit()
+    assert (ran.exit_code, "warning: old nights stay: " in ran.err) == (0, True), ran.err
+    assert len(nights.history().nights) == 3
+
+
+def test_a_clock_that_is_set_back_a_day_changes_nothing(nights):
+    """Nights count in their order: each is compared with the one before it, whatever the clock says."""
+    nights.put(FILES[0], "Changed before the clock was set back.\n")
+    nights.home.write("back.py", A_DAY_BACK)
+    back = nights.home.run_any([sys.executable, str(nights.folder / "back.py")])
+    found = json.loads(back.out)
+    assert (back.exit_code, found["drift"]["items"], found["drift"]["is_first"]) == (7, 1, False), back.err
+    assert found["night"]["at"] < nights.history().nights[0].at
+    code, quiet = nights.result()
+    assert (code, quiet["night"]["units"], quiet["changes"]) == (0, 0, [])
+    nights.put(FILES[0], "Changed after it was right again.\n")
+    assert nights.result()[0] == 7
+    assert [night.exit_code for night in nights.history().nights] == [0, 0, 7, 0, 7]
+    assert nights.sql("SELECT count(*) AS n FROM changes WHERE field = 'result.sha'") == [{"n": 2}]
+
+
+def test_a_history_is_of_one_manifest(nights):
+    """Another manifest with the same history is exit 5, and asks nothing."""
+    other = json.loads((nights.folder / "files.yaml").read_text()) | {"name": "other"}
+    nights.home.write("other.yaml", json.dumps(other))
+    asked = len(nights.sandbox.requests())
+    ran = nights.home.run("audit", "other.yaml", "--history", "audits/files")
+    assert (ran.exit_code, "is the history of files, not of other: name another --history" in ran.err) == (5, True)
+    assert len(nights.sandbox.requests()) == asked
