@@ -105,7 +105,7 @@ def one_night(prepared: Prepared, history: History, run: DoRun, now: float, resu
     try:
         return _judged(prepared, history, run_dir, report)
     except OSError as error:
-        raise RunDirectoryError(f"{history.path}: {error.strerror}; {GOES_ON}") from error
+        raise RunDirectoryError(f"{error.filename or history.path}: {error.strerror}; {GOES_ON}") from error
     except ManifestError as error:  # a policy fails over these rows
         raise ManifestError((*error.flaws, Flaw(str(history.path), 0, "", GOES_ON)), error.more) from error
     except (RunDirectoryError, RunStopped) as error:

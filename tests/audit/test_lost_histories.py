@@ -108,6 +108,20 @@ def test_what_is_old_and_can_not_be_removed_is_a_warning(nights, place, kind):
     assert len(nights.history().nights) == 3
 
 
+@pytest.mark.parametrize("kind", ["tables", "changes", "violations", "pages"])
+def test_a_file_where_a_folder_belongs_is_named(nights, place, kind):
+    """Exit 5 with its name; without it the same night is ended and nothing asked again."""
+    shutil.rmtree(place / kind)
+    (place / kind).write_text("x")
+    ran = nights.audit()
+    assert (ran.exit_code, "the same command goes on with this night" in ran.err) == (5, True), ran.err
+    assert f"audits/files/{kind}" in ran.err
+    asked = len(nights.sandbox.requests())
+    (place / kind).unlink()
+    assert nights.audit().exit_code == 0
+    assert len(nights.sandbox.requests()) == asked
+
+
 def test_a_clock_that_is_set_back_a_day_changes_nothing(nights):
     """Nights count in their order: each is compared with the one before it, whatever the clock says."""
     nights.put(FILES[0], "Changed before the clock was set back.\n")
