@@ -1,4 +1,5 @@
-"""Runs the browser tests: `python -m tests.browser`, as `make test-browser` does.
+"""Runs the browser tests: `python -m tests.browser`, as `make test-browser` does; `python -m tests.browser -n 0` in one
+process.
 
 The browser is `$BULK_BROWSER`, or else `chromium` or `google-chrome`, or else the one inside npm's package
 @sparticuz/chromium, which is put into the environment. Where there is none, or no Playwright to drive it, the last line
@@ -17,6 +18,9 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 PACKAGE = "@sparticuz/chromium@^147"
 WHERE = Path(sys.prefix, "browser")
 """Where npm's browser is put."""
+
+TOGETHER = ("-n", "2", "--dist", "loadfile")
+"""Two browsers side by side: each waits for its pages most of the time."""
 
 NPM_S, TESTS_S = 180, 300
 """How long an installation and all tests may take (seconds)."""
@@ -82,7 +86,10 @@ def main() -> int:
         return 1 if os.environ.get("CI") else 0
     try:
         return subprocess.run(
-            pytest_command(*sys.argv[1:]), env={**os.environ, "BULK_BROWSER": browser}, timeout=TESTS_S, check=False
+            pytest_command(*TOGETHER, *sys.argv[1:]),
+            env={**os.environ, "BULK_BROWSER": browser},
+            timeout=TESTS_S,
+            check=False,
         ).returncode
     except subprocess.TimeoutExpired:
         say(f"The browser tests did not end within {TESTS_S} s")

@@ -13,6 +13,19 @@ if TYPE_CHECKING:
 READY_MS = 15_000
 
 
+def barriers(page: Page) -> list[tuple[str, list[str]]]:
+    """What keeps somebody from reading a page, according to axe: each rule that is broken seriously, and elements that
+    break it. It lists nothing else, which takes it half of the time."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [
+        (each["id"], [node["html"][:120] for node in each["nodes"][:3]])
+        for each in found
+        if each["impact"] in ("serious", "critical")
+    ]
+
+
 @dataclass
 class Opened:
     """One page.

@@ -16,6 +16,7 @@ from bulk.errors import BulkError
 from bulk.ledger.directory import is_held
 from bulk.ledger.view import LedgerView
 from tests.browser.fleet import Seen, Tabs
+from tests.browser.pages import barriers
 from tests.browser.runs import FAILED
 from tests.browser.stored import NAME
 from tests.e2e.support.platform import Home, served
@@ -51,6 +52,8 @@ HOSTILE_PAGES = [
 ITEMS = 400
 MOMENTS, BEHIND_S = 20, 1.5
 """The page asks once a second, and an answer serves for 0.4 s."""
+MOST_BEHIND = MOMENTS // 4
+"""A machine that stands still for a second makes every page late: so many moments may be."""
 
 
 def test_a_run_is_watched_and_steered_to_its_end(browser: Browser, tmp_path: Path) -> None:
@@ -97,9 +100,10 @@ def test_a_run_is_watched_and_steered_to_its_end(browser: Browser, tmp_path: Pat
 
 
 def _watch(seen: Seen, view: LedgerView) -> None:
-    """At so many moments, what the page says lies between what the ledger said a while ago and what it says now."""
+    """At so many moments, what the page says is at most what the ledger says, and at nearly all of them at least what
+    it said a while ago."""
     before: list[tuple[float, int]] = []
-    moments, grown = 0, set[int]()
+    moments, behind, grown = 0, 0, set[int]()
     while moments < MOMENTS:
         told, at = _told(seen), time.monotonic()
         ended = _ended(view)
@@ -107,10 +111,11 @@ def _watch(seen: Seen, view: LedgerView) -> None:
         old = [number for when, number in before if when <= at - BEHIND_S]
         assert told <= ended, "it says what never was"
         if old:
-            assert told >= old[-1], "it is behind"
             moments += 1
+            behind += told < old[-1]
             grown.add(old[-1])
         seen.page.wait_for_timeout(120)
+    assert behind <= MOST_BEHIND, "it is behind"
     assert len(grown) > 2, "the run stood still meanwhile"
 
 
@@ -201,8 +206,6 @@ def test_pages_of_a_list_follow_each_other(tabs: Tabs) -> None:
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_nothing_keeps_anybody_from_reading_it(tabs: Tabs, width: int, scheme: str) -> None:
     """axe finds nothing serious on any page, wide and narrow, light and dark, and no page scrolls sideways."""
-    from axe_playwright_python.sync_playwright import Axe
-
     first = tabs.open(width=width, scheme=scheme, is_policy_lifted=True)
     told = []
     for path in PAGES:
@@ -215,12 +218,7 @@ def test_nothing_keeps_anybody_from_reading_it(tabs: Tabs, width: int, scheme: s
             seen.page.locator("#plots figure").nth(3).wait_for()
         elif "items?" in path:
             seen.page.locator("tbody tr").nth(10).wait_for()
-        found = Axe().run(seen.page).response["violations"]
-        told += [
-            (path, each["id"], [node["html"][:120] for node in each["nodes"][:3]])
-            for each in found
-            if each["impact"] in ("serious", "critical")
-        ]
+        told += [(path, *found) for found in barriers(seen.page)]
         assert seen.overflow() <= 0, path
     assert told == []
 
