@@ -25,16 +25,22 @@ from typing import IO, Any
 
 ROOT = Path(__file__).parents[3]
 AT_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "COVERAGE")
+PACKAGES = ("bulk", "bulk_jobs")
+"""Of these every module is imported."""
 PRELOADED = (
-    "bulk.cli.app",
-    "bulk.engine.commands",
-    "bulk.sandbox.server",
+    "anyio._backends._asyncio",
+    "encodings.idna",
+    "encodings.utf_8_sig",
+    "importlib.readers",
+    "importlib.resources.readers",
     "jinja2",
+    "platformdirs.unix",
+    "psycopg_pool",
     "rich.live",
     "ruamel.yaml",
     "uvloop",
 )
-"""What commands import late; all operations come with them."""
+"""What they import late. The extras are for commands alone that need them, but for that of nearly every test of it."""
 MOST_BYTES = 128 * 1024
 """Of one command: its arguments and variables."""
 
@@ -173,12 +179,12 @@ class Forkery:
 
 def serve(control: socket.socket) -> int:
     """Fork until the other end is closed; in a command's process, the exit code of the command."""
+    for name in PACKAGES:
+        for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
     for name in PRELOADED:
         importlib.import_module(name)
-    import bulk_jobs
-
-    for module in pkgutil.walk_packages(bulk_jobs.__path__, "bulk_jobs."):
-        importlib.import_module(module.name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are waited for by nobody
     gc.freeze()
     while True:
