@@ -45,6 +45,7 @@ WRITTEN = (".db", ".db-wal", "results.jsonl")
 _captured: list[str] = []
 
 
+@functools.cache
 def forms(secret: str) -> list[bytes]:
     """As it is, in Base64 at each of three offsets, in hex, percent-encoded, as entities and in JSON."""
     raw = secret.encode()

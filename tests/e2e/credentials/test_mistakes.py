@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.server
 import json
 import os
@@ -23,8 +24,13 @@ from cryptography.hazmat.primitives.serialization import (
 from tests.canaries import watched
 from tests.e2e.support.platform import Home, Ran, Served, served
 
-KEY = watched(rsa.generate_private_key(public_exponent=65537, key_size=2048))
-OTHER = watched(rsa.generate_private_key(public_exponent=65537, key_size=2048))
+
+@functools.cache
+def key_of(place: int) -> rsa.RSAPrivateKey:
+    """One of the keys, made where it is needed: every process collects."""
+    return watched(rsa.generate_private_key(public_exponent=65537, key_size=2048))
+
+
 PEM, PKCS1, PKCS8, OPEN = Encoding.PEM, PrivateFormat.TraditionalOpenSSL, PrivateFormat.PKCS8, NoEncryption()
 TOKEN, ENDED = "a-members-own-token-9f31", "a-token-that-ended-0b77"
 APP = {"app": {"client_id": "Iv1.fleet", "private_key": "file:app.pem"}}
@@ -53,7 +59,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A platform that knows the App and one member."""
     folder = tmp_path_factory.mktemp("mistakes") / "platform"
     folder.mkdir()
-    (folder / "app.pub").write_bytes(KEY.public_key().public_bytes(PEM, PublicFormat.SubjectPublicKeyInfo))
+    (folder / "app.pub").write_bytes(key_of(0).public_key().public_bytes(PEM, PublicFormat.SubjectPublicKeyInfo))
     with served(folder, "--vendor", "github", seed=SEED) as served_there:
         yield served_there
 
@@ -72,14 +78,14 @@ def tried(home: Home, platform: Served, credentials: Mapping[str, object], *comm
 
 
 KEYS: dict[str, tuple[Callable[[], bytes], str]] = {
-    "locked, PKCS 8": (lambda: KEY.private_bytes(PEM, PKCS8, BestAvailableEncryption(b"x")), "openssl rsa -in"),
-    "locked, PKCS 1": (lambda: KEY.private_bytes(PEM, PKCS1, BestAvailableEncryption(b"x")), "openssl rsa -in"),
+    "locked, PKCS 8": (lambda: key_of(0).private_bytes(PEM, PKCS8, BestAvailableEncryption(b"x")), "openssl rsa -in"),
+    "locked, PKCS 1": (lambda: key_of(0).private_bytes(PEM, PKCS1, BestAvailableEncryption(b"x")), "openssl rsa -in"),
     "EC, PKCS 8": (lambda: ec.generate_private_key(ec.SECP256R1()).private_bytes(PEM, PKCS8, OPEN), "signs with RSA"),
     "EC": (lambda: ec.generate_private_key(ec.SECP256R1()).private_bytes(PEM, PKCS1, OPEN), "signs with RSA"),
-    "OpenSSH": (lambda: KEY.private_bytes(PEM, PrivateFormat.OpenSSH, OPEN), "ssh-keygen -p -m PEM"),
-    "public": (lambda: KEY.public_key().public_bytes(PEM, PublicFormat.SubjectPublicKeyInfo), "is a public key"),
-    "cut off": (lambda: KEY.private_bytes(PEM, PKCS1, OPEN)[:600], "damaged or not whole"),
-    "DER": (lambda: KEY.private_bytes(Encoding.DER, PKCS8, OPEN), "no private key in PEM"),
+    "OpenSSH": (lambda: key_of(0).private_bytes(PEM, PrivateFormat.OpenSSH, OPEN), "ssh-keygen -p -m PEM"),
+    "public": (lambda: key_of(0).public_key().public_bytes(PEM, PublicFormat.SubjectPublicKeyInfo), "is a public key"),
+    "cut off": (lambda: key_of(0).private_bytes(PEM, PKCS1, OPEN)[:600], "damaged or not whole"),
+    "DER": (lambda: key_of(0).private_bytes(Encoding.DER, PKCS8, OPEN), "no private key in PEM"),
     "empty": (lambda: b"", "no private key in PEM"),
 }
 
@@ -102,7 +108,7 @@ def test_keys_in_every_form_of_pem_sign(
     home: Home, platform: Served, form: PrivateFormat, spell: Callable[[bytes], bytes]
 ) -> None:
     """As the platform gives it, converted, saved by an editor with a byte order mark or with other line ends."""
-    home.write("app.pem", spell(KEY.private_bytes(PEM, form, OPEN))).chmod(0o600)
+    home.write("app.pem", spell(key_of(0).private_bytes(PEM, form, OPEN))).chmod(0o600)
     ran, _ = tried(home, platform, {"fleet": APP})
     assert ran.exit_code == 0, ran.err
 
@@ -110,7 +116,7 @@ def test_keys_in_every_form_of_pem_sign(
 def test_another_app_and_another_key(home: Home, platform: Served) -> None:
     """A client id that the platform does not know is no App without installations: both are said as what they are, and
     stop everything at once; `check` has a row for each."""
-    home.write("app.pem", KEY.private_bytes(PEM, PKCS1, OPEN)).chmod(0o600)
+    home.write("app.pem", key_of(0).private_bytes(PEM, PKCS1, OPEN)).chmod(0o600)
     unknown = {"app": {"client_id": "Iv1.other", "private_key": "file:app.pem"}}
     ran, asked = tried(home, platform, {"fleet": unknown})
     assert (ran.exit_code, asked) == (4, ["/api/v3/app/installations"])
@@ -120,7 +126,7 @@ def test_another_app_and_another_key(home: Home, platform: Served) -> None:
     (row,) = json.loads(ran.out)
     assert ran.exit_code == 1
     assert row["may"].startswith("no: the platform has no App 'Iv1.other'")
-    home.write("app.pem", OTHER.private_bytes(PEM, PKCS1, OPEN)).chmod(0o600)
+    home.write("app.pem", key_of(1).private_bytes(PEM, PKCS1, OPEN)).chmod(0o600)
     ran, _ = tried(home, platform, {"fleet": APP}, "credentials", "check", "manifest.yaml")
     assert ran.exit_code == 1
     assert "refused the App" in ran.out

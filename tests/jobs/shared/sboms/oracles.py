@@ -1,26 +1,26 @@
-"""What the reference libraries find in a bill of materials: its package URLs, and who depends on whom."""
+"""What the reference libraries find in a bill of materials: its package URLs, and who depends on whom.
+
+They are imported where they are used: that takes half a second, and every process collects all tests.
+"""
 
 import io
 import json
 from typing import Any
 from xml.etree import ElementTree
 
-from cyclonedx.model import bom as reference
-from spdx_tools.spdx.model.package import ExternalPackageRefCategory
-from spdx_tools.spdx.model.relationship import RelationshipType
-from spdx_tools.spdx.parser.jsonlikedict.json_like_dict_parser import JsonLikeDictParser
-
-Bom: Any = reference.Bom
-
 
 def edges_of(text: bytes) -> dict[str, list[str]]:
     """The package URLs that each package URL depends on, of a bill in any of the forms."""
+    from cyclonedx.model import bom as reference
+    from spdx_tools.spdx.parser.jsonlikedict.json_like_dict_parser import JsonLikeDictParser
+
+    form: Any = reference.Bom
     if text.startswith(b"<"):
-        return edges_of_cyclonedx(Bom.from_xml(ElementTree.parse(io.BytesIO(text)).getroot()))
+        return edges_of_cyclonedx(form.from_xml(ElementTree.parse(io.BytesIO(text)).getroot()))
     found = json.loads(text)
     if "spdxVersion" in found:
         return edges_of_spdx(JsonLikeDictParser().parse(found))
-    return edges_of_cyclonedx(Bom.from_json(found))
+    return edges_of_cyclonedx(form.from_json(found))
 
 
 def edges_of_cyclonedx(bom: Any) -> dict[str, list[str]]:
@@ -36,6 +36,9 @@ def edges_of_cyclonedx(bom: Any) -> dict[str, list[str]]:
 
 def edges_of_spdx(document: Any) -> dict[str, list[str]]:
     """Packages and edges, by package URL."""
+    from spdx_tools.spdx.model.package import ExternalPackageRefCategory
+    from spdx_tools.spdx.model.relationship import RelationshipType
+
     urls = {
         package.spdx_id: reference.locator
         for package in document.packages
