@@ -16,6 +16,10 @@ import pytest
 import bulk
 from tests.e2e.support.platform import ADMIN, Home, Served, served, wait_for
 from tests.engine.library.conftest import COUNT
+from tests.tries import quickest
+
+MOST_TIMES = 3.5
+"""How much longer `bulk.map` may take than `Engine.map`."""
 
 TOKEN = {"BULK_TOKEN": ADMIN}
 
@@ -183,10 +187,15 @@ def test_it_costs_little(sandbox: Served, figure: Callable[[str], None]) -> None
     def synchronous() -> int:
         return len(list(bulk.map("readme.get", reads(COUNT), base_url=sandbox.base_url, environ=TOKEN)))
 
-    took_s = []
-    for work in (lambda: anyio.run(asynchronous), synchronous):
-        since = time.monotonic()
-        assert work() == COUNT
-        took_s.append(time.monotonic() - since)
+    took_s = [0.0, 0.0]
+
+    def times(_: int) -> float:
+        for place, work in enumerate((lambda: anyio.run(asynchronous), synchronous)):
+            since = time.monotonic()
+            assert work() == COUNT
+            took_s[place] = time.monotonic() - since
+        return took_s[1] / took_s[0]
+
+    found = quickest(times, MOST_TIMES)
     figure(f"{COUNT:,} reads: Engine.map {took_s[0]:.2f} s, bulk.map {took_s[1]:.2f} s")
-    assert took_s[1] < 3 * took_s[0] + 1.0
+    assert found <= MOST_TIMES
