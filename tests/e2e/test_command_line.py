@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.support.measured import measure
-from tests.e2e.support.platform import BULK
+from tests.e2e.support.platform import BULK, start
 
 COMMANDS = [
     "run", "plan", "rehearse", "approve", "check", "status", "report", "runs", "watch", "serve", "pause", "resume",
@@ -25,16 +25,10 @@ HELP_S = 0.3
 
 def bulk(*arguments: str, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run one command line and wait for its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "bulk", *arguments],
-        cwd=cwd,
-        env={**os.environ, **environ},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=50,
-        stdin=subprocess.DEVNULL,
-    )
+    with start(arguments, cwd or Path.cwd(), {**os.environ, **environ}) as process:
+        out, err = process.communicate(timeout=50)
+    assert process.returncode is not None
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
 
 def test_help_lists_every_command_on_standard_output() -> None:
