@@ -1,5 +1,6 @@
 """The budget is the platform's, and all of it is used: judged by the sandbox's journal alone."""
 
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,8 @@ from tests.e2e.support.platform import Home, Served, served
 ITEMS, LIMIT, WINDOW_S = 3_000, 1_000, 5
 FULL = ITEMS // LIMIT - 1
 """Windows that are used up; what is left goes into the last one (count)."""
+SPARE, MOST_WINDOW_S = 4.0, 20
+"""So many times as long as 1,000 READMEs take without limits is a window, where that is more; at most so long."""
 SHARE = 0.99
 NEAR_BEST = 1.03
 NOISE = 1.10
@@ -58,55 +61,65 @@ def full_speed_s(tmp_path_factory: pytest.TempPathFactory) -> float:
 
 
 @pytest.fixture(scope="module")
-def governed(tmp_path_factory: pytest.TempPathFactory, full_speed_s: float) -> Iterator[tuple[Served, Home]]:
-    """A sandbox with core = 1,000 per 5 seconds, and a folder with a manifest of 3,000 READMEs, run once.
+def window_s(full_speed_s: float) -> int:
+    """The length of a window (seconds): 5, or so long that this machine, as busy as it is, can use all of it."""
+    return min(max(WINDOW_S, math.ceil(SPARE * full_speed_s)), MOST_WINDOW_S)
+
+
+@pytest.fixture(scope="module")
+def governed(
+    tmp_path_factory: pytest.TempPathFactory, full_speed_s: float, window_s: int
+) -> Iterator[tuple[Served, Home]]:
+    """A sandbox with core = 1,000 per window, and a folder with a manifest of 3,000 READMEs, run once.
 
     Where the machine was busy with other things, another sandbox and another run, to be judged in its place.
     """
     for _ in range(ATTEMPTS - 1):
-        with governed_once(tmp_path_factory.mktemp("governed")) as (sandbox, home):
+        with governed_once(tmp_path_factory.mktemp("governed"), window_s) as (sandbox, home):
             lines = sandbox.requests()
             used = [len(window) for window in windows(lines, "core")]
             # one less in a window costs one window more
-            if max(used) > LIMIT or (min(used[:FULL]) == LIMIT and span_s(lines) <= longest_s(lines, full_speed_s)):
+            if max(used) > LIMIT or (
+                min(used[:FULL]) == LIMIT and span_s(lines) <= longest_s(lines, full_speed_s, window_s)
+            ):
                 yield sandbox, home
                 return
-    with governed_once(tmp_path_factory.mktemp("governed")) as last:
+    with governed_once(tmp_path_factory.mktemp("governed"), window_s) as last:
         yield last
 
 
-def best_s(lines: Sequence[Line], full_speed_s: float) -> float:
+def best_s(lines: Sequence[Line], full_speed_s: float, window_s: int) -> float:
     """The best possible time for so many READMEs, from the first arrival on (seconds).
 
     The sandbox's first window begins at the whole second that holds the first request, so it ends
-    `5 - (first request - that second)` seconds after the first request. Every further full window takes 5 s, and the
-    last 1,000 need what they need at full speed, measured in a run without limits. So, with 3,000 of 1,000 each:
-    best = (5 - fraction of the first second) + 5 + full speed.
+    `window - (first request - that second)` seconds after the first request. Every further full window takes its time,
+    and the last 1,000 need what they need at full speed, measured in a run without limits. So, with 3,000 of 1,000
+    each: best = (window - fraction of the first second) + window + full speed.
     """
     first = min(map(arrived, lines))
-    return (int(first) + WINDOW_S - first) + (FULL - 1) * WINDOW_S + full_speed_s
+    return (int(first) + window_s - first) + (FULL - 1) * window_s + full_speed_s
 
 
-def longest_s(lines: Sequence[Line], full_speed_s: float) -> float:
+def longest_s(lines: Sequence[Line], full_speed_s: float, window_s: int) -> float:
     """What it may take on a machine like this (seconds)."""
-    return best_s(lines, full_speed_s) * NEAR_BEST * NOISE
+    return best_s(lines, full_speed_s, window_s) * NEAR_BEST * NOISE
 
 
 @contextmanager
-def governed_once(folder: Path) -> Iterator[tuple[Served, Home]]:
+def governed_once(folder: Path, window_s: int) -> Iterator[tuple[Served, Home]]:
     """A sandbox, and a folder with a manifest that was run."""
     home = Home(folder)
     home.lines("repos.jsonl", repositories(ITEMS))
     seed = {"repositories": FLEET}
-    with served(folder / "sandbox", "--rate-limit", f"core={LIMIT}/{WINDOW_S}", seed=seed) as sandbox:
+    with served(folder / "sandbox", "--rate-limit", f"core={LIMIT}/{window_s}", seed=seed) as sandbox:
         home.manifest(sandbox.base_url, JOB)
         ran = home.run("run", "manifest.yaml", "--run-dir", "first")
         assert ran.exit_code == 0, ran.err
         yield sandbox, home
 
 
-def test_readmes_use_the_whole_budget_and_no_more(governed, full_speed_s, figure) -> None:
-    """3,000 READMEs at 1,000 per 5 s: none beyond the budget, 99% of every full window, within 3% of the best time
+def test_readmes_use_the_whole_budget_and_no_more(governed, full_speed_s, window_s, figure) -> None:
+    """3,000 READMEs at 1,000 per window: none beyond the budget, 99% of every full window, within 3% of the best time
     (`best_s`)."""
     sandbox, home = governed
     lines = sandbox.requests()[:ITEMS]
@@ -114,7 +127,7 @@ def test_readmes_use_the_whole_budget_and_no_more(governed, full_speed_s, figure
     used = [len(window) for window in found]
 
     first = min(map(arrived, lines))
-    took_s, best = span_s(lines), best_s(lines, full_speed_s)
+    took_s, best = span_s(lines), best_s(lines, full_speed_s, window_s)
     starts = [min(map(arrived, window)) for window in found]
     figure(
         f"windows used {used} of {LIMIT}; began after {[round(start - first, 2) for start in starts]} s; "
@@ -124,7 +137,7 @@ def test_readmes_use_the_whole_budget_and_no_more(governed, full_speed_s, figure
     assert all(count <= LIMIT for count in used)
     assert all(count >= SHARE * LIMIT for count in used[:FULL])
     assert Counter(line["outcome"] for line in home.results("first")) == {"succeeded": ITEMS}
-    assert took_s <= longest_s(lines, full_speed_s)
+    assert took_s <= longest_s(lines, full_speed_s, window_s)
 
 
 def test_readmes_again_cost_nothing(governed, figure) -> None:
