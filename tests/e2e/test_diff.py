@@ -47,7 +47,7 @@ def test_two_audits_are_compared(audited):
 
 def test_the_text_is_for_people(audited):
     """Counts, then each kind; standard error stays empty, the exit code 0 also where something failed."""
-    ran = audited.run("diff", "a", "b")
+    ran = Home(audited.folder, variables={"COLUMNS": "80"}).run("diff", "a", "b")
     assert (ran.exit_code, ran.err) == (0, "")
     assert "3 items before, 3 now: 1 added, 1 removed, 1 changed, 1 the same." in ran.out
     assert ran.out.index("Added") < ran.out.index("Removed") < ran.out.index("Changed")

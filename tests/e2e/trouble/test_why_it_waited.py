@@ -33,7 +33,7 @@ def test_a_stopped_run_says_what_it_waited_for_and_why(tmp_path: Path) -> None:
         base_url = f"http://127.0.0.1:{server.server_address[1]}/api/v3"
         items = [{"owner": "a", "repo": "b"}, {"owner": "a", "repo": "c"}]
         readmes = {"operation": "readme.get", "items": items}
-        home.manifest(base_url, {"readmes": readmes}, limits={"max_duration": "3s"})
+        home.manifest(base_url, {"readmes": readmes}, limits={"max_duration": "6s"})
         ran = home.run("run", "manifest.yaml", "--run-dir", "run")
         server.shutdown()
         thread.join()
