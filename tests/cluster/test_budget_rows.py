@@ -42,5 +42,5 @@ def test_limits_that_were_turned_off_end_with_their_window(store_text: str) -> N
     assert not first[1], "its window goes on"
     assert second[0] <= 8 - first[0]
     assert not second[1]
-    assert third == (32, True)
+    assert third == (WISH.most, True)
     assert fourth == (0, True)
