@@ -131,8 +131,7 @@ class PermitQueue:
         awaits_items: there is work that is not known yet, because it is made from another job's results.
         trip_s: moving mean of the time from a permit to its answer (seconds).
         errors: requests since the last good answer that got none (count); error: what the newest met, for people.
-        nameless: served answers in a row whose headers named no category and one limit that is not the known one
-            (count); nameless_limit: that limit (count).
+        nameless: answers in a row whose headers named no category and `nameless_limit`, another limit (counts).
         siblings: queues of other tokens of the same payer: they have the same bucket.
         named_at: when a witness last spoke of its budget (monotonic).
         far_ends: ends that are further away than a window is long, as headers, and as `/rate_limit`, named them last
