@@ -41,6 +41,7 @@ _OF_RAW, _OF_HTML = file_proofs.of_bytes(Media.RAW), file_proofs.of_bytes(Media.
 
 def fetch(path: str, query: str, media_type: str, known: dict[str, Any], proof: Proof) -> Steps:
     """Yield the requests of one read: one, and a second one for a file above 1 MB that was asked for as JSON or object.
+    Where these two speak of different blobs, both are sent once more.
 
     Args:
         path: of the request, percent-encoded.
