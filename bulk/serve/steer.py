@@ -19,6 +19,7 @@ from bulk.control import client
 from bulk.engine.again import RETRIED, Again
 from bulk.engine.agreement.gates import closed_gate, decide
 from bulk.errors import BulkError
+from bulk.exit_codes import COMPLETE, ExitCode
 from bulk.ledger.directory import is_held
 from bulk.model import ErrorCode
 from bulk.report.run_state import next_command, run_state_of
@@ -168,11 +169,24 @@ class Steer:
             if child.poll() is None:
                 self._children.append(child)
                 return Done(state=state)
-            if child.returncode in (0, 1, 6):  # it was over before it could be looked at
-                return Done(state="complete")
+            if state_now := _ended_as(run_dir, child, now):  # it was over before it could be looked at
+                return Done(state=state_now)
             said.seek(max(0, os.fstat(said.fileno()).st_size - _SAID_BYTES))
             words = said.read().decode("utf-8", "replace").strip()
         raise NotDone(words or f"it has ended with exit code {child.returncode}", shown)
+
+
+def _ended_as(run_dir: Path, child: subprocess.Popen[bytes], now: float) -> str:
+    """Return where the run stands that `child` has driven; empty where it could not begin."""
+    if child.returncode in COMPLETE:
+        return "complete"
+    view = view_of(run_dir)
+    run_state = None if view is None else run_state_of(view, now)
+    if run_state is None or child.returncode != ExitCode.STOPPED or not run_state.epochs:
+        return ""
+    last = run_state.epochs[-1]
+    has_sent = last.pid == child.pid and last.status is not None and last.status.requests > 0
+    return run_state.state if has_sent else ""
 
 
 def _way_on(run_dir: Path, now: float) -> str:

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from bulk.clock import Clock
 from bulk.ledger.directory import is_held
 from bulk.serve.server import Served
+from bulk.serve.steer import NotDone, Steer
 from tests.e2e.support.judging import effects
 from tests.e2e.support.platform import Home
 from tests.e2e.support.platform import Served as Sandbox
@@ -151,6 +153,35 @@ def test_a_child_that_cannot_start_says_why(home: Home) -> None:
     assert refused.status == 409
     assert "BULK_TOKEN" in refused.data["error"]
     assert refused.data["command"] == "bulk resume run"
+
+
+def test_a_child_that_is_stopped_before_anyone_looks_has_gone_on(
+    tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wave that is opened, and is over its budget at once, was opened all the same; the page says where it stands."""
+    home, run_dir = Home(tmp_path), tmp_path / "run"
+    items = [
+        {"owner": "acme-fleet", "repo": repo, "path": f"{tmp_path.name}.txt"}
+        for repo in ("repo-00001", "gone", "repo-00002")
+    ]
+    writes = {"operation": "contents.put", "with": {"message": "Add", "content": "QQ=="}, "items": items}
+    limits = {"waves": [1, 1, "rest"], "gate": "manual", "errors": {"not_found": 0}, "settle": "1s"}
+    home.manifest(sandbox.base_url, {"files": writes}, limits=limits)
+    assert home.run("run", "manifest.yaml", "--run-dir", "run").exit_code == 3
+    monkeypatch.setenv("BULK_TOKEN", home.token)
+    looks, pause = list[float](), threading.Event().wait
+
+    def until_it_has_ended(seconds: float) -> None:
+        for is_waited_for in (True, False) if not looks else ():
+            while is_held(run_dir) is not is_waited_for:
+                pause(0.01)
+        looks.append(seconds)
+        pause(seconds)
+
+    done = Steer(until_it_has_ended).do(run_dir, "gate", {"wave": 2}, Clock().now())
+    assert (done.state, len(home.results("run")), len(looks) >= 1) == ("stopped", 2, True)
+    with pytest.raises(NotDone, match="does not wait for that wave any more"):
+        Steer(pause).do(run_dir, "gate", {"wave": 3}, Clock().now())
 
 
 def test_the_page_may_die_at_any_time(home: Home, sandbox: Sandbox) -> None:
