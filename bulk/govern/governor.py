@@ -9,8 +9,6 @@ Source: design.md §4; open-points.md (limits); failures.md rows 16-19, 25, 31, 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-import anyio.lowlevel
-
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
 from bulk.govern.budgets import shared_bucket
@@ -26,9 +24,9 @@ from bulk.govern.policy import Draining, Policy
 from bulk.govern.reachability import Reachability
 from bulk.govern.reactions import BUSY_WHY, FAILURES, PROVING, follow, refused
 from bulk.govern.server_clock import ServerClock
+from bulk.govern.turns import Turns
 from bulk.model import Failure, FailureKind, Reply
 from bulk.platform.classification import Limits, Verdict, VerdictKind, date_from_headers
-from bulk.status import WaitKind
 
 # Python 3.11 looks a member of an enumeration up through a descriptor, forty times slower than a name
 _ACCEPTED, _REFUSED = VerdictKind.ACCEPTED, VerdictKind.REFUSED
@@ -62,11 +60,12 @@ class Governor:
         self.loop_load = LoopLoad(self.concurrency, clock)
         self.good_answers = self.failures = 0
         self._work_left, self.stop = work_left, stop
-        self._queues: list[PermitQueue] = []
         self.reachability = Reachability(policy.unreachable_s)
         self._is_draining = self._may_begin = False
         deadline = peers.deadline if peers is not None else None
         self._obstacles = Obstacles(clock, self.time, self.concurrency, self.reachability, self._is_cleared, deadline)
+        self._turns = Turns(clock, self.concurrency, self._obstacles, self._grant, self.refresh_pace)
+        self._queues = self._turns.queues
 
     def open_account(self, source: CredentialSource, categories: Iterable[str]) -> Account:
         """Make the permit queues of one credential; its token is read here (CredentialMissing)."""
@@ -174,53 +173,7 @@ class Governor:
 
     async def attend(self, queue: PermitQueue) -> None:
         """Hand out permits to those who wait at `queue`, for ever; one task for each permit queue."""
-        while True:
-            queue.renew_wake_event()
-            now = self.clock.monotonic()
-            if not queue.waiting:
-                await queue.wake_event.wait()
-                continue
-            queue.obstacle = self._obstacles.of(queue, now, bool(queue.settlers))
-            if queue.obstacle:
-                if queue.obstacle != self.concurrency.obstacle:  # answers make room, nothing that the watcher could ask
-                    queue.account.wake()
-                with anyio.move_on_after(pacing.seconds_until(queue.obstacle_until, now)):
-                    await queue.wake_event.wait()
-                continue
-            self.refresh_pace(queue, now)
-            if queue.rate is None:
-                await self._until_fresh(queue)
-                self._serve(queue, queue.waiting)
-                await anyio.lowlevel.checkpoint()
-                continue
-            together = pacing.burst(queue.rate)
-            await queue.pace(together)
-            await self._until_fresh(queue)
-            self._serve(queue, together)
-
-    async def _until_fresh(self, queue: PermitQueue) -> None:
-        """Have the platform asked what is left, where others may have taken it since its last word."""
-        while queue.waiting:
-            now = self.clock.monotonic()
-            if not queue.is_stale(now) or self._obstacles.of(queue, now, bool(queue.settlers)):
-                return
-            queue.obstacle = f"bucket {queue.category}: what others left is being asked"
-            queue.obstacle_kind = WaitKind.BUDGET
-            queue.renew_wake_event()
-            queue.account.ask_soon()
-            await queue.wake_event.wait()
-
-    def _serve(self, queue: PermitQueue, most: int) -> None:
-        now = self.clock.monotonic()
-        while most > 0 and queue.waiting:
-            permit = self._grant(queue, now, bool(queue.settlers))
-            if permit is None:
-                return
-            waiter = queue.next_waiter()
-            waiter.permit = permit
-            queue.given += 1
-            waiter.event.set()
-            most -= 1
+        await self._turns.attend(queue)
 
     def refresh_pace(self, queue: PermitQueue, now: float) -> None:
         """Decide whether `queue` is paced and how fast, from what is left and what is still to be sent."""
@@ -228,33 +181,13 @@ class Governor:
         queue.rate = pacing.rate_of(queue, self._work_left, self.time.latest(now)) if is_even else None
         queue.is_paced = queue.rate is not None
 
-    def _pump(self, own: PermitQueue, now: float) -> None:
-        """Serve queues that may be served, and wake the attendants of others: something became free at `own`.
-
-        Newcomers at `own` are left to its attendant: mostly the worker that made room takes it again at once.
-        """
-        has_room = self.concurrency.has_room
-        for queue in self._queues:
-            may_be = (has_room or queue.is_paced) and queue.waiting
-            if not may_be or self._obstacles.waits_for_reset(queue, own, now):
-                continue  # of fifty, each would say so again for every answer
-            if queue.is_paced:
-                if queue.obstacle:
-                    queue.wake()
-            elif queue.waiters or queue.settlers or queue is not own:
-                self._serve(queue, queue.waiting)
-                has_room = self.concurrency.has_room
-            else:
-                queue.wake()
-        self._queues.append(self._queues.pop(0))
-
     def return_unused(self, permit: Permit) -> None:
         """Give back a permit with which no request was made."""
         now = self.clock.monotonic()
         self._release(permit, now)
         charges.give_back(permit)
         charges.saw(permit, None, now, self.time)
-        self._pump(permit.queue, now)
+        self._turns.pump(permit.queue, now)
 
     def failed(self, permit: Permit, failure: Failure) -> None:
         """Note that a request got no answer. Budget comes back only where provably nothing left."""
@@ -268,7 +201,7 @@ class Governor:
         if not failure.is_answer:
             self.concurrency.suffered(now)
         self.unanswered(failure)
-        self._pump(permit.queue, now)
+        self._turns.pump(permit.queue, now)
 
     def unanswered(self, failure: Failure) -> None:
         """Note that any request, also of `/rate_limit`, ended without an answer: is the platform out of reach?"""
@@ -312,7 +245,7 @@ class Governor:
                 self._obstacles.pause_until(paused_until, BUSY_WHY)
                 if self.peers is not None:  # to them it is told as a pause of each account
                     account.pause_all(paused_until, BUSY_WHY)
-        self._pump(queue, now)
+        self._turns.pump(queue, now)
 
     @property
     def served(self) -> tuple[int, int]:

@@ -129,3 +129,46 @@ def test_who_gives_up_waiting_leaves_the_gate() -> None:
             assert queues.served == []
 
     run_virtual(main)
+
+
+def test_who_is_paced_loses_nothing_of_a_window_to_those_who_are_not() -> None:
+    """Others want all the room at every moment, and have budget enough; a budget that is spread over its window is used
+    up all the same, as what is left of it ends with the window.
+    """
+
+    async def main() -> None:
+        clock = VirtualClock()
+        busy, paced = Platform(clock, limit=100_000, window_s=3_600), Platform(clock, limit=100, window_s=10)
+        work = {"busy": 40_000, "paced": 500}
+        governor = Governor(Policy(4, lambda limit: 0, True, 30.0), clock, lambda name, _: work[name], lambda _: None)
+        accounts = {name: governor.open_account(named(name), ["core"]) for name in work}
+        platforms = {"busy": busy, "paced": paced}
+
+        async def worker(name: str) -> None:
+            queue = governor.queue(name, "core")
+            while work["paced"] > 0 and work[name] > 0:
+                work[name] -= 1
+                permit = governor.permit_nowait(queue) or await governor.permit(queue)
+                governor.answered(permit, *await platforms[name].request(permit.token))
+
+        async with anyio.create_task_group() as services:
+            for name, account in accounts.items():
+                services.start_soon(RateLimitPoller(governor, account, platforms[name].ask).run)
+                services.start_soon(governor.attend, governor.queue(name, "core"))
+            async with anyio.create_task_group() as group:
+                for name in [*["busy"] * 40, *["paced"] * 8]:
+                    group.start_soon(worker, name)
+            services.cancel_scope.cancel()
+        full = list(paced.used.values())[1:-1]
+        assert len(full) >= 3
+        assert min(full) >= 99, full
+        assert work["busy"] > 0, "there was no want of room"
+
+    run_virtual(main)
+
+
+def named(name: str) -> Source:
+    """A credential of that name."""
+    source = Source("token-one")
+    source.name = name
+    return source

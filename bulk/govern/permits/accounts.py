@@ -115,8 +115,8 @@ class PermitQueue:
         newcomers: workers without an item.
         wake_event: wakes the attendant. is_woken: it is set.
         is_paced: permits come from the attendant only, at `rate` requests per second.
-        used: requests that this run paid for here (count). granted: permits that were given (count). given: those of
-            them whose workers were not told yet (count).
+        due: permits that pacing lets out, and for which there is no room yet; used: requests that this run paid for
+            here; granted: permits that were given; given: those of them whose workers were not told yet (counts).
         obstacle: why nobody is let through now, `until` when (monotonic; None: until something happens), and of which
             `kind` that is.
         heard_at: when the platform last said how much is left, or was asked in vain (monotonic).
@@ -128,14 +128,13 @@ class PermitQueue:
             `LATE_S` and in the one before it (counts), and when the newest began (monotonic).
         hopeless: words in a row by which the limit leaves nothing to let out (count), the first at `hopeless_at`
             (monotonic). hopeless_limit: what the newest named (count). is_hopeless_shown: headers said so too.
-        awaits_items: there is work that is not known yet, because it is made from another job's results.
+        awaits_items: there is work that is not known yet: it is made from another job's results.
         trip_s: moving mean of the time from a permit to its answer (seconds).
         errors: requests since the last good answer that got none (count); error: what the newest met, for people.
         nameless: answers in a row whose headers named no category and `nameless_limit`, another limit (counts).
         siblings: queues of other tokens of the same payer: they have the same bucket.
-        named_at: when a witness last spoke of its budget (monotonic).
-        far_ends: ends that are further away than a window is long, as headers, and as `/rate_limit`, named them last
-            (UTC epoch seconds).
+        named_at: when a witness last spoke of its budget (monotonic). far_ends: ends further away than a window is
+            long, as headers, and as `/rate_limit`, named them last (UTC epoch seconds).
     """
 
     account: "Account"
@@ -150,6 +149,7 @@ class PermitQueue:
     limiter: AsyncLimiter | None = None
     is_paced: bool = False
     rate: float | None = None
+    due: int = 0
     used: int = 0
     granted: int = 0
     given: int = 0
