@@ -68,7 +68,7 @@ def chain_us(*, is_write: bool) -> float:
             if intents:  # they are durable before anything is sent
                 chain.add(database, digests.row_leaves(digests.LeafKind.INTENT, intents))
                 chain.accept()
-            chain.add(database, digests.line_leaves(items, lines, lengths))
+            chain.add(database, digests.line_leaves(items, digests.line_digests(lines, lengths)))
             chain.accept()
 
         best = math.inf

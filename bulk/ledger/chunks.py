@@ -1,5 +1,6 @@
 """Digests over `results.jsonl`, a chunk each, kept in the ledger: a line that was edited is noticed.
 
+A chunk's digest is that of the digests of its lines, which the digest chain needs as well: so each byte is hashed once.
 The chunk that grows has its digest renewed in each commit, in the same transaction that points to the new lines.
 Source: failures.md row 46.
 """
@@ -7,6 +8,7 @@ Source: failures.md row 46.
 import hashlib
 import os
 import sqlite3
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bulk.errors import RunDirectoryError
@@ -35,16 +37,23 @@ class Chunks:
         self._digest = _digest_of(fd, start, end)
         self._next = start, end, self._digest
 
-    def cover(self, connection: sqlite3.Connection, fd: int, position: int, lines: bytes | bytearray) -> None:
-        """Note that lines were written at `position`; in the same transaction as what points to them, then `accept`."""
+    def cover(
+        self, connection: sqlite3.Connection, fd: int, position: int, size: int, digests: Iterable[bytes]
+    ) -> None:
+        """Note that lines were written at `position`; in the same transaction as what points to them, then `accept`.
+
+        Args:
+            size: of all lines (bytes). digests: of each line, in their order.
+        """
         start, digest = self.start, self._digest.copy()
-        if self.end - start >= CHUNK_BYTES:
+        if position > self.end:  # lines that the ledger did not take, and that could not be cut off, lie between
+            _keep(connection, self.end, position, _digest_of(fd, self.end, position))
+            start, digest = position, hashlib.sha256()
+        elif self.end - start >= CHUNK_BYTES:
             start, digest = self.end, hashlib.sha256()
-        if position > self.end:  # what could not be cut off lies between
-            _read_into(digest, fd, self.end, position)
-        digest.update(lines)
-        end = position + len(lines)
-        connection.execute("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?)", (start, end - start, digest.digest()))
+        digest.update(b"".join(digests))
+        end = position + size
+        _keep(connection, start, end, digest)
         self._next = (start, end, digest)
 
     def accept(self) -> None:
@@ -52,18 +61,20 @@ class Chunks:
         self.start, self.end, self._digest = self._next
 
 
+def _keep(connection: sqlite3.Connection, start: int, end: int, digest: "hashlib._Hash") -> None:
+    connection.execute("INSERT OR REPLACE INTO line_chunks VALUES (?, ?, ?)", (start, end - start, digest.digest()))
+
+
 def cover_all(connection: sqlite3.Connection, fd: int, end: int) -> None:
     """Note digests of a file that was written anew, within the transaction that points into it."""
-    connection.execute("DELETE FROM chunks")
+    connection.execute("DELETE FROM line_chunks")
     for start in range(0, end, CHUNK_BYTES):
-        size = min(CHUNK_BYTES, end - start)
-        digest = _digest_of(fd, start, start + size).digest()
-        connection.execute("INSERT INTO chunks VALUES (?, ?, ?)", (start, size, digest))
+        _keep(connection, start, min(start + CHUNK_BYTES, end), _digest_of(fd, start, min(start + CHUNK_BYTES, end)))
 
 
 def open_chunks(connection: sqlite3.Connection, fd: int, end: int) -> Chunks:
     """Go on with the chunk that was written last; what was written before there were digests has none."""
-    last = connection.execute("SELECT start, size FROM chunks ORDER BY start DESC LIMIT 1").fetchone()
+    last = connection.execute("SELECT start, size FROM line_chunks ORDER BY start DESC LIMIT 1").fetchone()
     start = last[0] if last is not None and last[0] + last[1] == end else end
     return Chunks(fd, start, end)
 
@@ -78,27 +89,43 @@ def refuse_edited(connection: sqlite3.Connection, fd: int, end: int, path: Path)
         RunDirectoryError: a byte of them is not what was written.
         OSError: they can't be read.
     """
-    if not has_table(connection, "chunks"):
+    for start, stop in edited(connection, fd, max(0, end - CHECKED_BYTES)):
+        raise RunDirectoryError(
+            f"{path} was edited, or is an older copy: between bytes {start:,} and {stop:,} it is not what was written; "
+            f"undo that, or {WAY_OUT}"
+        )
+
+
+def edited(connection: sqlite3.Connection, fd: int, first: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield where chunks begin and end that are not as they were written, from byte `first` on.
+
+    Raises:
+        OSError: they can't be read.
+    """
+    if not has_table(connection, "line_chunks"):
         return
-    first = max(0, end - CHECKED_BYTES)
-    for start, size, digest in connection.execute("SELECT * FROM chunks WHERE start >= ? ORDER BY start", (first,)):
+    rows = connection.execute("SELECT * FROM line_chunks WHERE start >= ? ORDER BY start", (first,))
+    for start, size, digest in rows:
         if _digest_of(fd, start, start + size).digest() != digest:
-            raise RunDirectoryError(
-                f"{path} was edited, or is an older copy: between bytes {start:,} and {start + size:,} it is not what "
-                f"was written; undo that, or {WAY_OUT}"
-            )
+            yield start, start + size
 
 
 def _digest_of(fd: int, start: int, end: int) -> "hashlib._Hash":
-    digest = hashlib.sha256()
-    _read_into(digest, fd, start, end)
-    return digest
-
-
-def _read_into(digest: "hashlib._Hash", fd: int, start: int, end: int) -> None:
+    """Return the digest of the digests of lines, the first and the last of which may be cut off."""
+    digest, line, is_begun = hashlib.sha256(), hashlib.sha256(), False
     while start < end:
-        piece = os.pread(fd, min(_READ_BYTES, end - start), start)
-        if not piece:
-            return
-        digest.update(piece)
-        start += len(piece)
+        data = os.pread(fd, min(_READ_BYTES, end - start), start)
+        if not data:
+            break
+        start += len(data)
+        first, *whole = data.split(b"\n")
+        line.update(first)
+        if whole:
+            rest = whole.pop()
+            line.update(b"\n")
+            digest.update(line.digest() + b"".join([hashlib.sha256(each + b"\n").digest() for each in whole]))
+            line = hashlib.sha256(rest)
+        is_begun = data[-1:] != b"\n"
+    if is_begun:
+        digest.update(line.digest())
+    return digest

@@ -26,7 +26,7 @@ LEDGER = "ledger.db"
 APPLICATION_ID = 0x42554C4B
 """`BULK` in ASCII: SQLite's mark of whose file it is."""
 
-VERSION = 2
+VERSION = 3
 """Of the schema (SQLite's user_version). A change of schema.sql adds one and an entry to MIGRATIONS."""
 
 MIGRATIONS: Mapping[int, str] = MappingProxyType(
@@ -39,6 +39,7 @@ MIGRATIONS: Mapping[int, str] = MappingProxyType(
                 WHEN json_type(CAST(before AS TEXT), '$.preflight') IS NOT NULL THEN CAST('null' AS BLOB)
             END
         """,
+        2: "DROP TABLE IF EXISTS chunks",  # digests of the bytes of results.jsonl, not of its lines
     }
 )
 """Version -> the SQL that makes the next version of it. Run in one transaction each, before anything is read."""

@@ -134,6 +134,7 @@ class Ledger:
         intents = [entry for entry in batch if type(entry) is Intent]
         records = [entry for entry in batch if type(entry) is Record]
         lines, lengths = results.encode_all(record.finished for record in records)
+        line_digests = digests.line_digests(lines, lengths)
         with self._lock:
             self._check_presence()
             self._save(records)
@@ -146,7 +147,7 @@ class Ledger:
             try:
                 with self._transaction() as connection:
                     if lines:
-                        self._chunks.cover(connection, self._file.fd, position, lines)
+                        self._chunks.cover(connection, self._file.fd, position, len(lines), line_digests)
                     connection.executemany(rows.ADD_INTENT, intent_rows)
                     insert(connection, "outcomes", outcomes)
                     connection.executemany(rows.CLOSE_INTENT, [*closed, *withdrawn])
@@ -154,7 +155,7 @@ class Ledger:
                     leaves = digests.row_leaves(digests.LeafKind.INTENT, intent_rows)
                     leaves += digests.row_leaves(digests.LeafKind.BEFORE, before_rows)
                     leaves += [digests.withdrawn_leaf(*key) for key in withdrawn]
-                    leaves += digests.line_leaves(((row[0], row[1]) for row in outcomes), lines, lengths)
+                    leaves += digests.line_leaves(((row[0], row[1]) for row in outcomes), line_digests)
                     self.chain.add(connection, leaves)
                     connection.executemany(rows.ADD_COUNT, sums)
                     connection.executemany(rows.SET_TALLY, rows.tally_rows(tallies))
@@ -174,15 +175,15 @@ class Ledger:
         self._reached(Point.COMMITTED)
 
     def take_lines(self, lines: bytearray, ended: Sequence[rows.EndedLine]) -> None:
-        """Make lines durable that another ledger has kept, as they are, one behind the other: a group as of `commit`,
-        with the same errors."""
+        """Make lines durable that another ledger has kept, one behind the other: a group, as of `commit`."""
+        line_digests = digests.line_digests(lines, (length for *_, length, _ in ended))
         with self._lock:
             self._check_presence()
             position = self._append(lines)
             outcomes, sums = rows.rows_of_lines(ended, position, self._words)
             try:
                 with self._transaction() as connection:
-                    self._chunks.cover(connection, self._file.fd, position, lines)
+                    self._chunks.cover(connection, self._file.fd, position, len(lines), line_digests)
                     insert(connection, "outcomes", outcomes)
                     connection.executemany(rows.KEEP_BEFORE, rows.before_rows_of_lines(ended))
                     connection.executemany(rows.ADD_COUNT, sums)

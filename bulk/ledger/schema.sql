@@ -100,10 +100,10 @@ CREATE TABLE IF NOT EXISTS seal (
 );
 
 -- Digests of results.jsonl, one for each piece of it; the last piece grows.
-CREATE TABLE IF NOT EXISTS chunks (
+CREATE TABLE IF NOT EXISTS line_chunks (
     start  INTEGER PRIMARY KEY,      -- first byte
     size   INTEGER NOT NULL,         -- bytes
-    digest BLOB NOT NULL             -- SHA-256
+    digest BLOB NOT NULL             -- SHA-256 over those of its lines
 );
 
 -- The files beside the ledger that a resume relies on, as they were when they were bound to it.

@@ -13,6 +13,8 @@ from bulk.ledger.view import LedgerView
 from bulk.model import UNSEEN
 from tests.ledger.samples import NOW, STATUS, as_killed, identity, keys, opened, record, run_child
 
+CURRENT = database.VERSION
+
 
 @pytest.fixture
 def run_dir(tmp_path):
@@ -91,8 +93,8 @@ def test_another_programs_database_is_refused(run_dir):
 
 def test_a_newer_ledger_is_refused(run_dir):
     """A ledger of a newer version is refused with a message that says so (failures.md row 46)."""
-    change(run_dir, f"PRAGMA user_version = {database.VERSION + 1}")
-    match = r"newer Bulk \(ledger version 3, this one knows 2\)"
+    change(run_dir, f"PRAGMA user_version = {CURRENT + 1}")
+    match = rf"newer Bulk \(ledger version {CURRENT + 1}, this one knows {CURRENT}\)"
     refused(run_dir, match)
     with pytest.raises(RunDirectoryError, match=match):
         LedgerView(run_dir)
@@ -108,16 +110,19 @@ def test_an_older_ledger_is_migrated_step_by_step(run_dir):
     """Each step is one transaction: what is complete stays, what fails changes nothing, and it goes on from there."""
     path = run_dir / "ledger.db"
     good = "ALTER TABLE jobs ADD COLUMN note TEXT DEFAULT 'two'"
+    steps = {CURRENT: good, CURRENT + 1: "ALTER TABLE jobs ADD COLUMN x; SELECT broken"}
     with pytest.raises(sqlite3.OperationalError):
-        database.migrate(path, version=4, migrations={2: good, 3: "ALTER TABLE jobs ADD COLUMN x; SELECT broken"})
+        database.migrate(path, version=CURRENT + 2, migrations=steps)
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (CURRENT + 1,)
         assert connection.execute("SELECT note FROM jobs").fetchall() == [("two",), ("two",)]
-    database.migrate(path, version=4, migrations={2: "broken", 3: "UPDATE jobs SET note = 'three'"})
+    database.migrate(
+        path, version=CURRENT + 2, migrations={CURRENT: "broken", CURRENT + 1: "UPDATE jobs SET note = 'three'"}
+    )
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT note FROM jobs").fetchall() == [("three",), ("three",)]
     with pytest.raises(RunDirectoryError, match="newer"):
-        database.migrate(path, version=3)
+        database.migrate(path, version=CURRENT + 1)
 
 
 def test_the_before_images_of_version_1_are_taken_over(run_dir):
@@ -130,6 +135,21 @@ def test_the_before_images_of_version_1_are_taken_over(run_dir):
     with opened(run_dir) as ledger:
         befores = [sent.before for sent in ledger.open_intents().values()]
     assert befores == ["3d21", [7], None, None, UNSEEN, UNSEEN]
+
+
+def test_the_digests_of_version_2_are_let_go(run_dir):
+    """They were those of bytes, not of lines: what was written before has none then, and what comes has its own."""
+    change(
+        run_dir,
+        "DROP TABLE line_chunks; CREATE TABLE chunks (start INTEGER PRIMARY KEY, size INTEGER, digest BLOB);"
+        "INSERT INTO chunks SELECT 0, results_bytes, zeroblob(32) FROM meta; PRAGMA user_version = 2",
+    )
+    LedgerView(run_dir).refuse_edited()
+    with opened(run_dir) as ledger:
+        ledger.commit([record(999)])
+    path = run_dir / "results.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"index":999', b'"index":998'))
+    refused(run_dir, "was edited")
 
 
 def test_a_truncated_ledger_is_refused(run_dir):
@@ -152,7 +172,7 @@ def test_a_damaged_ledger_is_not_migrated(run_dir):
     flip_bits(run_dir)
     before = (run_dir / "ledger.db").read_bytes()
     with pytest.raises(RunDirectoryError, match="damaged"):
-        database.migrate(run_dir / "ledger.db", version=3, migrations={2: "DELETE FROM jobs"})
+        database.migrate(run_dir / "ledger.db", version=CURRENT + 1, migrations={CURRENT: "DELETE FROM jobs"})
     assert (run_dir / "ledger.db").read_bytes() == before
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from bulk.errors import RunDirectoryError
 from bulk.ledger import chunks, companion_files
+from bulk.ledger.digests.verification import verify
 from bulk.ledger.seal import Seal, read_seal, write_seal
 from bulk.ledger.view import LedgerView
 from tests.ledger.samples import JOBS, NOW, STATUS, as_killed, finished, intent, opened, record
@@ -139,6 +140,27 @@ def test_an_edited_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with opened(tmp_path / "run") as ledger:
         ledger.commit([record(9)])
     opened(tmp_path / "run").close()
+
+
+@pytest.mark.parametrize("read_bytes", [1, 7, 40, chunks._READ_BYTES])
+def test_digests_do_not_depend_on_how_a_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_bytes: int
+) -> None:
+    """Lines of any length, in pieces of any size, after a line that the ledger did not take: each byte is covered."""
+    monkeypatch.setattr(chunks, "_READ_BYTES", read_bytes)
+    with opened(tmp_path / "run") as ledger:
+        ledger.commit([record(0), record(1, result="x" * 100)])
+        ledger._file.append(b"{}\n")
+        ledger.commit([record(2)])
+        ledger.finish(1, "", STATUS)
+    LedgerView(tmp_path / "run").refuse_edited()
+    path = tmp_path / "run" / "results.jsonl"
+    good = path.read_bytes()
+    for at in range(0, len(good), 5):
+        path.write_bytes(good[:at] + bytes((good[at] ^ 1,)) + good[at + 1 :])
+        with pytest.raises(RunDirectoryError, match=r"results\.jsonl was edited"):
+            LedgerView(tmp_path / "run").refuse_edited()
+        assert verify(tmp_path / "run").flaws
 
 
 @pytest.mark.parametrize(

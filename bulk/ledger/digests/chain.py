@@ -67,20 +67,25 @@ def digest(data: bytes | bytearray | memoryview) -> bytes:
     return hashlib.sha256(data).digest()[:16]
 
 
-def line_leaves(items: Iterable[tuple[int, int]], lines: bytes | bytearray, lengths: Sequence[int]) -> list[bytes]:
-    """Return leaves of lines that stand one behind the other.
+def line_digests(lines: bytes | bytearray, lengths: Iterable[int]) -> list[bytes]:
+    """Return the digest of each line (32 bytes).
 
     Args:
-        items: job and index of each. lengths: of each line (bytes).
+        lengths: of the lines, which stand one behind the other (bytes).
     """
-    pack, sha256, kind = LEAF.pack, hashlib.sha256, int(LeafKind.LINE)
-    leaves, start = [], 0
+    sha256, found, start = hashlib.sha256, list[bytes](), 0
     with memoryview(lines) as view:
-        for (job, index), length in zip(items, lengths, strict=True):
+        for length in lengths:
             end = start + length
-            leaves.append(pack(kind, job, index, sha256(view[start:end]).digest()))
+            found.append(sha256(view[start:end]).digest())
             start = end
-    return leaves
+    return found
+
+
+def line_leaves(items: Iterable[tuple[int, int]], line_digests: Iterable[bytes]) -> list[bytes]:
+    """Return leaves of lines, of which job and index, and digests, are given."""
+    pack, kind = LEAF.pack, int(LeafKind.LINE)
+    return [pack(kind, job, index, digest) for (job, index), digest in zip(items, line_digests, strict=True)]
 
 
 def row_leaves(kind: LeafKind, rows: Iterable[tuple[Any, ...]]) -> list[bytes]:

@@ -2,7 +2,8 @@
 
 The chain covers what was sent and how it ended; this covers the rest, such as the pages of SQLite and the reports. It
 is written last, while the directory is still held, and taken away when the run goes on. `saved/` is not in it: there
-may be terabytes. What a result says of a saved file (`sha256`) is compared by `bulk verify`.
+may be terabytes. What a result says of a saved file (`sha256`) is compared by `bulk verify`. Nor is `results.jsonl`:
+the ledger has digests of all of it.
 """
 
 import contextlib
@@ -12,12 +13,13 @@ from pathlib import Path
 
 import msgspec
 
+from bulk.ledger.directory import RESULTS
 from bulk.storage.private_files import replacing
 
 DIGESTS = "digests.json"
 
-NOT_COVERED = (DIGESTS + "*", "gates.json*", "run.lock", "control.sock")
-"""Names that change after the end, or are no files."""
+NOT_COVERED = (DIGESTS + "*", RESULTS, "gates.json*", "run.lock", "control.sock")
+"""Names that change after the end, or are no files, or whose bytes the ledger covers."""
 
 LOG = "ledger.db-wal"
 
