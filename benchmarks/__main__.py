@@ -37,6 +37,7 @@ CLAIMS = (
     "start_up",
     "serve",
     "needs",
+    "needs.edges",
     "needs.waves",
     "cluster",
     "audits",

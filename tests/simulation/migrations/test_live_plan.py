@@ -124,8 +124,18 @@ class Planning:
             elif verdict in WRITTEN and not _meets(things, moved):
                 # a configuration that is so is no news to us, and that a file stands above one only its write shows
                 odd = {"configuration": "unchanged", "file": "validation_failed"}.get(things[0][0])
-                assert how in ("succeeded", odd), about
+                stands_above = {"stale"} if self._stand_above(things) else set()  # of what the run itself has made
+                assert how in {"succeeded", odd, *stands_above}, about
         return ended
+
+    def _stand_above(self, things: tuple[Key, ...]) -> bool:
+        """Whether another item of the run makes a directory of what these items take for a file."""
+        others = {other for other in self._things() if other[0] == "file"}
+        return any(
+            thing[0] == "file" and other[1] == thing[1] and other[2].startswith(f"{thing[2]}/")
+            for thing in things
+            for other in others
+        )
 
     def _is_elsewhere(self, item: dict[str, Any]) -> bool:
         """Whether it is in an organization that only a rename of the run gives this name."""

@@ -101,10 +101,10 @@ class Undoing:
             self.stage.close()
 
     def _run(self, manifest: Path, *, is_whole: bool) -> None:
-        """Run a manifest; kill it now and then. `is_whole`: until nothing is left."""
-        for _ in range(MOST_TIMES):
+        """Run a manifest; kill it now and then, and not the last time. `is_whole`: until nothing is left."""
+        for time in range(1, MOST_TIMES + 1):
             self.stage.start(lambda: self.stage.world.run(manifest))
-            if self._happens(0.6):
+            if self._happens(0.6) and time < MOST_TIMES:
                 self.stage.pass_turns(self.dice.randrange(10, 300))
             else:
                 self.stage.wait_end()
