@@ -18,7 +18,7 @@ from bulk.ledger.seal import WAY_OUT
 CHUNK_BYTES = 8 * 1024 * 1024
 """A chunk of results.jsonl that is as long as this is closed, and the next one begins."""
 CHECKED_BYTES = 1024 * 1024 * 1024
-"""So much of the newest results is read when a run is resumed or reported on (a second or so); more is not."""
+"""So much of the newest results is read when a run is resumed or reported on (one to three seconds); more is not."""
 
 
 _READ_BYTES = 1024 * 1024

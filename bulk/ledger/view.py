@@ -265,7 +265,7 @@ class LedgerView:
         return found
 
     def refuse_edited(self) -> None:
-        """Compare `results.jsonl` with its digests: the newest GiB of it, which takes about a second.
+        """Compare `results.jsonl` with its digests: the newest GiB of it, in one to three seconds.
 
         Raises:
             RunDirectoryError: a line is not as it was written, or it can't be read.
