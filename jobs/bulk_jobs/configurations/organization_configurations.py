@@ -210,7 +210,8 @@ class UpdateOrganizationConfiguration(Undoable[UpdateConfigurationItem], Returns
         gone = ", ".join(field for field in before if field not in kept)
         if not kept:
             return Irreversible(f"{gone} had no value before, and none can be given")
-        left = {field: result[field] for field in before if field in result}
+        sent = fields.body_of(item, fields.UPDATED_FIELDS)  # all that is known where an earlier send had done it
+        left = {field: result.get(field, sent[field]) for field in before}
         place = {"org": item.org, "configuration_id": item.configuration_id}
         return Undo(
             operation=self.name, item={**place, **kept, "expect": left}, loses=gone and f"that {gone} was unset"

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bulk.capabilities import Undo
 from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk_jobs.configurations.organization_configurations import (
     DeleteOrganizationConfiguration,
@@ -10,6 +11,7 @@ from bulk_jobs.configurations.organization_configurations import (
     SetDefaultConfiguration,
     UpdateOrganizationConfiguration,
 )
+from bulk_jobs.shared.configuration_fields import differences
 from tests.jobs.driver import flaws, item_of, reply, run, settle
 
 GET, REPOSITORIES = GetOrganizationConfiguration(), ListConfigurationRepositories()
@@ -92,6 +94,16 @@ def test_update_settled():
     more = {**AFTER, "secret_scanning_delegated_bypass_options": {"reviewers": [*SHOWN["reviewers"], {}]}}
     assert settle(UPDATE, CHANGE, UNSEEN, reply(body=more), method="PATCH").is_undone
     assert settle(UPDATE, CHANGE, UNSEEN, ABSENT, method="PATCH").is_undecided
+
+
+@pytest.mark.parametrize("result", [AFTER, {"id": 2001}, {"id": 2001, "note": "an earlier send had already done it"}])
+def test_an_update_is_taken_back_only_where_it_is_as_it_was_left(result):
+    """Also where no answer said what was left: then that is what was sent."""
+    before = {field: BEFORE.get(field) for field in BODY}
+    undo = UPDATE.undo(item_of(UPDATE, **CHANGE), before, result)
+    assert isinstance(undo, Undo)
+    assert not differences(undo.item["expect"], AFTER)
+    assert undo.item["expect"].keys() == BODY.keys()
 
 
 def test_an_update_settled_beside_somebody_elses():

@@ -239,7 +239,10 @@ def _is_of(key: Key, things: Iterable[Key]) -> bool:
 
 
 def _meet(thing: Key, other: Key) -> bool:
-    """Whether a change of one is in the way of the other: a file may stand where a directory was."""
+    """Whether a change of one is in the way of the other: a file may stand where a directory was, and what belongs to
+    an organization that bears another name is not found."""
+    if other[0] == "login" != thing[0]:
+        return thing[:2] == ("file", "tools") or (thing[0] == "assignment" and thing[2] == other[1])
     if thing[0] == "file" == other[0]:
         one, two = f"{thing[2]}/", f"{other[2]}/"
         return thing[1] == other[1] and (one.startswith(two) or two.startswith(one))
