@@ -58,7 +58,7 @@ async def perform_waves(
     """
     around.began_at, around.before = around.clock.monotonic(), None
     around.opens_at = budgets.waits_until(around.clock)
-    around.judge = budgets.note if budgets.is_wanted else None
+    around.judge, around.on_made = (budgets.note, budgets.made) if budgets.is_wanted else (None, None)
     before: Run | None = None
     while True:
         resume_state, tally = await found()

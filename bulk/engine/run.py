@@ -258,7 +258,7 @@ class Run:
         hand_over = HandOver(self.scheduler, recorder, self._room.body_reader, clock, self._on_ended)
         workers = self._workers(recorder, hand_over)
         unsent_items = UnsentItems(
-            self._checked, self._ledger, self.scheduler, self._streams, hand_over, around.disk, self.stop
+            self._ledger, self.scheduler, self._streams, hand_over, around.disk, self.stop, around.on_made
         )
         snapshot = self._snapshot = Snapshot(
             self._manifest.name, self.scheduler, self.governor, room.sender, room.settler, clock, self._failure_warnings

@@ -14,6 +14,7 @@ from bulk.clock import Clock
 from bulk.engine.agreement.approval import Approve
 from bulk.errors import BulkError
 from bulk.execute.preview import Planned
+from bulk.execute.unsent_items import OnMade
 from bulk.finished import Finished
 from bulk.govern.peers import Peers
 from bulk.manifest.manifest import Job
@@ -49,8 +50,9 @@ class Surroundings:
         approve: is asked before a run begins; None: it just begins.
         peers, board: where other workers share the budgets, or the run.
         accepted_waves: waves that go on although they are over a budget. judge: hears how each item ended; returns why
-            the run has to stop. began_at: when the first wave began (monotonic); None: there are none.
-            opens_at: nothing is sent before (monotonic). before: where the wave before has ended, whose counts go on.
+            the run has to stop. on_made: hears of a job whose items were made, and does the same.
+        began_at: when the first wave began (monotonic); None: there are none. opens_at: nothing is sent before
+            (monotonic). before: where the wave before has ended, whose counts go on.
         is_preview: items are only looked at. planned: what an approved plan has seen; what is otherwise now stays.
     """
 
@@ -75,6 +77,7 @@ class Surroundings:
     opens_at: float = 0.0
     before: RunStatus | None = None
     judge: Callable[[Job, Outcome], BulkError | None] | None = None
+    on_made: OnMade | None = None
     planned: Planned | None = None
 
 

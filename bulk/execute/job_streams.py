@@ -16,13 +16,13 @@ class JobStreams:
     """Opens the items of each job as a stream, and knows the lanes of all of them.
 
     Attributes:
-        workspace: where the check has put its files.
+        checked: whose items they are. workspace: where the check has put its files.
         index: the lanes of the items that the manifest names.
         copies: for each job, in running order.
     """
 
     def __init__(self, checked: Checked, workspace: Path) -> None:
-        self._checked, self.workspace = checked, workspace
+        self.checked, self.workspace = checked, workspace
         self._has_several = any(job.derivation is not None for job in checked.manifest.jobs)
         self.index = LaneIndex(checked, workspace)
         self._made: dict[int, LaneIndex] = {}
@@ -33,13 +33,13 @@ class JobStreams:
         """Return the items of a job, in order."""
         if number in self._made:
             return DerivedStream(self._made[number])
-        return EntryStream(self._checked, number, self.workspace)
+        return EntryStream(self.checked, number, self.workspace)
 
     def offered(self, number: int) -> Stream | None:
         """Return the same; None where the index says what is next: some may have to wait for others, or lie in a
         copy."""
-        job = self._checked.manifest.jobs[number]
-        is_laned = self._has_several or self._checked.jobs[number].is_laned or is_spooled(job)
+        job = self.checked.manifest.jobs[number]
+        is_laned = self._has_several or self.checked.jobs[number].is_laned or is_spooled(job)
         return None if is_laned and not job.operation.is_read else self.stream(number)
 
     def made(self, number: int, index: LaneIndex, copies: Copies) -> None:

@@ -9,13 +9,13 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 import anyio.lowlevel
 import msgspec
 
-from bulk.bundle.checked import Checked, index_name
+from bulk.bundle.checked import index_name
 from bulk.bundle.duplicate_reads import Copies, copies_name
 from bulk.bundle.streams import LaneIndex
 from bulk.check import derived_items
@@ -26,13 +26,15 @@ from bulk.execute.requests.context import ItemTally
 from bulk.ledger.protocol import RunLedger, RunView, SharedLedger
 from bulk.manifest.manifest import Job
 from bulk.model import SUCCESSFUL, ErrorCode, failed, skipped
-from bulk.schedule.job_progress import dependency_failed
+from bulk.schedule.job_progress import JobProgress, dependency_failed
 from bulk.schedule.keyed_needs import why_doomed
 from bulk.schedule.keyed_scheduler import KeyedScheduler
 from bulk.schedule.queues import Feed, Work
 from bulk.schedule.scheduler import Scheduler
 from bulk.schedule.tasks import Copy, Make, PassBy, Skip, SkipSome
-from bulk.storage.disk_threads import Disk
+from bulk.storage.disk_threads import Disk, beside
+
+OnMade: TypeAlias = Callable[[Job, JobProgress], BulkError | None]
 
 SKIP_BATCH = 500
 COPY_BATCH = 256
@@ -46,22 +48,23 @@ class UnsentItems:
     """Gives outcomes to items that are never sent: skipped and superseded ones, and copies; makes derived items.
 
     Args:
-        streams: is told of items that are made. stop: called when something can't be read or kept.
+        streams: is told of items that are made; on_made: too, before any is offered, and says why the run has to stop.
+        stop: called when something can't be read or kept.
     """
 
     def __init__(
         self,
-        checked: Checked,
         ledger: RunLedger,
         scheduler: Scheduler,
         streams: JobStreams,
         hand_over: HandOver,
         disk: Disk,
         stop: Callable[[BulkError], None],
+        on_made: OnMade | None,
     ) -> None:
-        self._checked, self._manifest, self._workspace = checked, checked.manifest, ledger.run_dir
+        self._checked, self._manifest, self._workspace = streams.checked, streams.checked.manifest, ledger.run_dir
         self._ledger, self._scheduler, self._streams = ledger, scheduler, streams
-        self._hand_over, self._disk, self._stop = hand_over, disk, stop
+        self._hand_over, self._disk, self._stop, self._on_made = hand_over, disk, stop, on_made
         self._progress = scheduler.progress
 
     async def run(self) -> None:
@@ -194,6 +197,11 @@ class UnsentItems:
         copies = Copies(self._workspace, copies_name(job))
         self._streams.made(number, index, copies)
         progress.set_copies(copies.bits(number, made[0]))
+        if (on_made := self._on_made) is not None:
+            reason = await beside(self._disk, lambda: on_made(job, progress))
+            if reason is not None:
+                self._stop(reason)
+                return
         after = -1
         while found := index.flaws(after=after, count=SKIP_BATCH):
             after = found[-1][0]

@@ -264,16 +264,21 @@ class WaveBudgets:
             if job.number in inherit:
                 self._judge(job, self._counted(job, job_progress, view))
                 continue
-            waves = job_progress.waves or Waves(())
-            self._judge(
-                job,
-                (
-                    (Judged(wave.number, wave.of, wave.end - wave.start), Counter(counts))
-                    for wave in waves.until(job_progress.items, job_progress.next_left(0))
-                    if wave.number <= held.get(job.number, wave.number)
-                    for counts in (view.error_counts_of(job.number, wave.start, wave.end),)
-                ),
-            )
+            self._judge(job, self._begun(job, job_progress, view, held.get(job.number, NEVER)))
+
+    def made(self, job: Job, progress: JobProgress) -> BulkError | None:
+        """Count what the waves under way have had before of a job whose items were made now from results; return why
+        none may go on. It blocks."""
+        self._judge(job, self._begun(job, progress, LedgerView(self.run_dir), NEVER))
+        return self.reason
+
+    @staticmethod
+    def _begun(job: Job, progress: JobProgress, view: LedgerView, last: int) -> Iterator[tuple[Judged, Counter[str]]]:
+        """Yield the waves that have begun of a job that is cut itself, up to the last one (number)."""
+        for wave in (progress.waves or Waves(())).until(progress.items, progress.next_left(0)):
+            if wave.number <= last:
+                counts = view.error_counts_of(job.number, wave.start, wave.end)
+                yield Judged(wave.number, wave.of, wave.end - wave.start), Counter(counts)
 
     def _judge(self, job: Job, waves: Iterable[tuple[Judged, Counter[str]]]) -> None:
         for wave, counts in waves:

@@ -238,3 +238,36 @@ def test_wrong_words_are_named(home: Home, limits: dict[str, Any], words: str) -
     home.manifest("http://127.0.0.1:9/api/v3", jobs, limits=limits)
     checked = home.run("check", "manifest.yaml")
     assert (checked.exit_code, words in checked.err) == (2, True), checked.err
+
+
+def test_what_is_made_from_results_goes_in_waves(tmp_path: Path, home: Home) -> None:
+    """Its waves follow each other in one process, its budgets hold from its first item on and after a resume, and a
+    manual gate names it."""
+    made = {"from": "files", "each": "item", "map": {"owner": "item.owner", "repo": "item.repo", "path": "item.id"}}
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+
+        def run(name: str, branch: str, *commands: tuple[str, ...], **limits: Any) -> list[tuple[int, int, str]]:
+            home.folder.mkdir(exist_ok=True)
+            files = [{**item, "id": f"{name}-{number}"} for number, item in enumerate(items(6, set()))]
+            then = {"operation": "contents.put", "with": {"branch": branch, "message": "m", "content": CONTENT}}
+            jobs = {"files": {"operation": "contents.put", "items": files}, "then": {**then, "items": made}}
+            home.manifest(sandbox.base_url, jobs, f"{name}.yaml", limits={"waves": [1, 2], "settle": "1s", **limits})
+            found: list[tuple[int, int, str]] = []
+            for command in (("run", f"{name}.yaml", "--run-dir", name), *commands):
+                ran = home.run(*command)
+                ended = sum(line["job"] == "then" for line in home.results(name))
+                found.append((ran.exit_code, ended, said(ran)))
+            return found
+
+        assert [each[:2] for each in run("auto", "main")] == [(0, 6)]
+
+        resume = ("resume", "wrong")
+        accepted = (*resume, "--accept-wave", "1")
+        stopped = run("wrong", "nowhere", resume, accepted, errors={"not_found": 0})
+        assert [each[:2] for each in stopped] == [(3, 1), (3, 1), (3, 2)]
+        assert "wave 1 of 3 of then stopped: 1 not_found of 1 items" in stopped[1][2]
+        assert "wave 2 of 3 of then stopped" in stopped[2][2]
+
+        by_hand = [("approve", "hand", "--wave", "2"), ("resume", "hand"), ("approve", "hand", "--wave", "3")]
+        opened = run("hand", "main", *by_hand, ("resume", "hand"), gate="manual")
+        assert [each[:2] for each in opened] == [(3, 0), (0, 0), (3, 0), (0, 0), (0, 6)]
