@@ -15,7 +15,7 @@ import msgspec
 from bulk.bundle.duplicate_reads import COPIES
 from bulk.bundle.index import INDEX
 from bulk.capabilities import file_fields
-from bulk.errors import RunDirectoryError
+from bulk.errors import RunDirectoryError, UsageError
 from bulk.items.lines import SourceFlaw
 from bulk.items.sources import STDIN, digest_of, format_of
 from bulk.manifest.manifest import Job, Manifest
@@ -132,6 +132,17 @@ class _Summary(msgspec.Struct, frozen=True, kw_only=True):
 def source_path(job: Job, workspace: Path) -> Path | None:
     """Return where the items of `job` are read: its items file, what was kept of standard input, or None: inline."""
     return workspace / f"stdin-{job.name}.jsonl" if job.items_path == STDIN else job.items_path
+
+
+def refuse_standard_input(manifest: Manifest, what: str) -> None:
+    """Refuse a manifest with items from standard input, which can be read only once. `what` can't be done with them.
+
+    Raises:
+        UsageError: there are some.
+    """
+    for job in manifest.jobs:
+        if job.items_path == STDIN:
+            raise UsageError(f"{job.name}: items from standard input can't be {what}: put them into a file")
 
 
 def is_spooled(job: Job) -> bool:

@@ -1,6 +1,11 @@
 """Whose run it is: what a ledger and a live plan are pinned to."""
 
+import contextlib
+import hashlib
+from pathlib import Path
+
 from bulk.bundle.checked import Checked
+from bulk.bundle.index import INDEX, SCHEMA, opened
 from bulk.ledger.records import RunIdentity
 
 UNKNOWN_ITEMS = -1
@@ -21,3 +26,12 @@ def identity_of(checked: Checked) -> RunIdentity:
             for job, found in zip(manifest.jobs, checked.jobs, strict=True)
         ),
     )
+
+
+def files_digest(workspace: Path) -> str:
+    """Return SHA-256 (hex) over the files that items name, as the check in `workspace` has read them; it blocks."""
+    digest = hashlib.sha256()
+    with contextlib.closing(opened(workspace / INDEX, SCHEMA)) as index:
+        for name, found in index.execute("SELECT name, digest FROM files ORDER BY name"):
+            digest.update(len(name.encode()).to_bytes(8, "big") + name.encode() + found)
+    return digest.hexdigest()

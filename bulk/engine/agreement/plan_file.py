@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from bulk.bundle.checked import Checked
-from bulk.engine.identity import identity_of
+from bulk.engine.identity import files_digest, identity_of
 from bulk.engine.origin import Origin
 from bulk.errors import GateClosed, RunDirectoryError, UsageError
 from bulk.execute.preview import RECORD_BYTES, VERDICTS, Planned
@@ -57,7 +57,7 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         bulk_plan: version of this file.
         origin: where the manifest is, and what the command line gave beside it.
-        made_at: UTC epoch seconds.
+        files_digest: SHA-256 (hex) over the files that items name. made_at: UTC epoch seconds.
         digest: SHA-256 (hex) over everything before it.
     """
 
@@ -68,6 +68,7 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     vendor: str
     manifest_digest: str
     items_digest: str
+    files_digest: str
     made_at: float
     jobs: tuple[JobSeen, ...]
     digest: str = ""
@@ -145,8 +146,8 @@ def user() -> str:
         return str(os.getuid())
 
 
-def require_current(plan: PlanFile, path: Path, checked: Checked, now: float) -> None:
-    """Refuse a plan that nobody agreed to, or that is of something else by now.
+def require_current(plan: PlanFile, path: Path, checked: Checked, run_dir: Path, now: float) -> None:
+    """Refuse a plan that nobody agreed to, or that is of something else by now. `run_dir`: where the check is.
 
     Raises:
         GateClosed: the message says why, and the way out.
@@ -165,6 +166,8 @@ def require_current(plan: PlanFile, path: Path, checked: Checked, now: float) ->
     ):
         if getattr(identity, name) != getattr(plan, name):
             raise GateClosed(f"{what} changed since {path} was made; nothing was sent; {again}")
+    if files_digest(run_dir) != plan.files_digest:
+        raise GateClosed(f"a file that an item names changed since {path} was made; nothing was sent; {again}")
 
 
 def planned_of(plan: PlanFile) -> Planned:

@@ -35,7 +35,7 @@ def approval_of(plan: PlanFile, path: Path, run_dir: Path, clock: Clock) -> Appr
     """Return what lets the run of a plan begin: that somebody agreed to it, and that it is of what is there now."""
 
     def approve(checked: Checked) -> None:
-        plan_file.require_current(plan, path, checked, clock.now())
+        plan_file.require_current(plan, path, checked, run_dir, clock.now())
         try:
             with replacing(run_dir / NAME) as file:
                 file.write(path.read_bytes())

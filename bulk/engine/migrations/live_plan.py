@@ -13,9 +13,10 @@ from pathlib import Path
 import msgspec
 import orjson
 
+from bulk.bundle.checked import refuse_standard_input
 from bulk.engine.agreement.plan_file import JobSeen, PlanFile, packed, sealed
 from bulk.engine.execution import check_items, execute
-from bulk.engine.identity import identity_of
+from bulk.engine.identity import files_digest, identity_of
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import CredentialRefused, RunStopped
@@ -71,13 +72,14 @@ async def look_at(
     """
     around = replace(surroundings or Surroundings(handles_signals=True), is_preview=True, cache=cache)
     manifest = read_manifest(path, overrides, environ)
+    refuse_standard_input(manifest, "looked at beforehand")
     with tempfile.TemporaryDirectory(prefix="bulk-look-") as folder:
         place = Path(folder)
         checked = await check_items(manifest, place, Silence(), around.clock, None)
         found = await look_in(manifest, place, environ, display, around)
         view = None if found is None else found[0]
         seen, shown = await beside(around.disk, lambda: _folded(manifest, view, most_shown))
-        identity = identity_of(checked)
+        identity, files = identity_of(checked), await beside(around.disk, lambda: files_digest(place))
     plan = PlanFile(
         origin=Origin.of(manifest, overrides, cache),
         name=identity.name,
@@ -85,6 +87,7 @@ async def look_at(
         vendor=identity.vendor,
         manifest_digest=identity.manifest_digest,
         items_digest=identity.items_digest,
+        files_digest=files,
         made_at=around.clock.now(),
         jobs=tuple(
             seen.get(job.name) or JobSeen(name=job.name, operation=job.operation.name, items=0, records=None, counts={})

@@ -8,10 +8,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from bulk.bundle.checked import refuse_standard_input
 from bulk.bundle.streams import EntryStream
 from bulk.check.checking import check
-from bulk.errors import UsageError
-from bulk.items.sources import STDIN
 from bulk.manifest.manifest import Manifest
 from bulk.operation import owner_of
 from bulk.schedule.queues import all_of
@@ -26,9 +25,7 @@ def seed_of(manifest: Manifest) -> dict[str, Any]:
         ManifestError: an item can't be used.
         UsageError: items come from standard input, which can be read only once.
     """
-    for job in manifest.jobs:
-        if job.items_path == STDIN:
-            raise UsageError(f"{job.name}: items from standard input can't be tried on a sandbox: put them into a file")
+    refuse_standard_input(manifest, "tried on a sandbox")
     owners: dict[str, set[str]] = {}
     created: set[str] = set()
     teams: set[str] = set()

@@ -109,6 +109,23 @@ def test_an_item_that_was_equal_is_not_overwritten(tmp_path: Path, home: Home) -
         assert sorted(ended) == ["stale", *["unchanged"] * 5]
 
 
+def test_files_that_items_name_are_those_that_were_approved(tmp_path: Path, home: Home) -> None:
+    """Other bytes in a file: exit 8, and nothing is written; the same bytes again: it runs."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        body = home.write("body", "one\n")
+        item = {"owner": "acme-fleet", "repo": "repo-00001", "path": "a", "message": "m", "content_file": "body"}
+        home.manifest(sandbox.base_url, {"files": {"operation": "contents.put", "items": [item]}})
+        assert "create" in look(home)
+        home.run("approve", "F.plan")
+        body.write_text("two\n")
+        ran = home.run("run", "F.plan", "--progress", "none")
+        assert (ran.exit_code, "a file that an item names changed" in ran.err, writes(sandbox)) == (8, True, []), (
+            ran.err
+        )
+        body.write_text("one\n")
+        assert (home.run("run", "F.plan", "--progress", "none").exit_code, len(writes(sandbox))) == (0, 1)
+
+
 def attachments(sandbox: Served, org: str, number: int) -> list[str]:
     """How far each repository of a configuration is."""
     url = f"{sandbox.base_url}/orgs/{org}/code-security/configurations/{number}/repositories"
