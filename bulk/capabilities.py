@@ -107,7 +107,19 @@ class LooksFirst(Operation[ItemT]):
         return self.steps(item)
 
 
-class CreatesNames(Operation[ItemT]):
+class LooksBack(Operation[ItemT]):
+    """Its steps do not say by themselves whether an item that was done still is: they refuse what they have made, or
+    write again what they can't read or don't compare."""
+
+    def steps_to_look_back(self, item: ItemT) -> Steps:
+        """Do what `steps` does, to look whether an item that was done still is: then it is unchanged.
+
+        What can't be read, such as a secret, counts as it was sent.
+        """
+        return self.steps(item)
+
+
+class CreatesNames(LooksBack[ItemT]):
     """Its items bring things into the world, which may not be seen at once."""
 
     def new_names(self, item: ItemT) -> tuple[str, ...]:
@@ -120,13 +132,6 @@ class CreatesNames(Operation[ItemT]):
         What lies there is waited for if it can't be seen at once, and counts as explained. Empty: nothing has a number.
         """
         return ""
-
-    def steps_to_look_back(self, item: ItemT) -> Steps:
-        """Do what `steps` does, to look whether an item that was done still is: what it has made is no conflict.
-
-        An operation that refuses what is there already says here how it is taken.
-        """
-        return self.steps(item)
 
 
 class Combinable(Operation[ItemT]):

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from bulk.capabilities import HoldsSecrets, Irreversible, Returns, Undo, Undoable
+from bulk.capabilities import HoldsSecrets, Irreversible, LooksBack, Returns, Undo, Undoable
 from bulk.model import Effect, Lost, NotApplied, Outcome, Request, Undecided, succeeded, unchanged
 from bulk.operation import ItemFlaw, Settling, Steps
 from bulk.proof import Proof
@@ -49,7 +49,12 @@ class UpdateWebhookItem(HookItem, frozen=True, kw_only=True):
     expect: refusals.Expect | None = None
 
 
-class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Undoable[UpdateWebhookItem], Returns[Webhook]):
+class UpdateWebhook(
+    HoldsSecrets[UpdateWebhookItem],
+    LooksBack[UpdateWebhookItem],
+    Undoable[UpdateWebhookItem],
+    Returns[Webhook],
+):
     """Change a webhook of an organization.
 
     Requests:  2: a look, then the update; without a secret 1 where it is already so.
@@ -108,6 +113,10 @@ class UpdateWebhook(HoldsSecrets[UpdateWebhookItem], Undoable[UpdateWebhookItem]
         )
         return succeeded(hook_settings.shown(reply.body), note=_note(wanted, reply.body, drops=item.drop_secret))
 
+    def steps_to_look_back(self, item: UpdateWebhookItem) -> Steps:
+        found = yield _look(hook_path(item), hook_settings.proof_of_hook(item), may_be_absent=False)
+        return _looked_back(item, _body(item), found.body, hook_settings.shown(found.body))
+
     def settle(self, item: UpdateWebhookItem, lost: Lost) -> Settling:
         found = yield _look(hook_path(item), hook_settings.proof_of_hook(item))
         if found.status == 404:
@@ -144,7 +153,10 @@ class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
 
 
 class UpdateWebhookConfig(
-    HoldsSecrets[UpdateWebhookConfigItem], Undoable[UpdateWebhookConfigItem], Returns[WebhookConfig]
+    HoldsSecrets[UpdateWebhookConfigItem],
+    LooksBack[UpdateWebhookConfigItem],
+    Undoable[UpdateWebhookConfigItem],
+    Returns[WebhookConfig],
 ):
     """Change the configuration of a webhook: where its events go, and how. What is not given stays, except the secret.
 
@@ -196,6 +208,11 @@ class UpdateWebhookConfig(
         )
         note = _note(wanted, {"config": reply.body}, drops=item.drop_secret)
         return succeeded(hook_settings.shown_config(reply.body), note=note)
+
+    def steps_to_look_back(self, item: UpdateWebhookConfigItem) -> Steps:
+        path, wanted = f"{hook_path(item)}/config", {"config": _config_body(item)}
+        found = yield _look(path, hook_settings.CONFIG_SHOWN, may_be_absent=False)
+        return _looked_back(item, wanted, {"config": found.body}, hook_settings.shown_config(found.body))
 
     def settle(self, item: UpdateWebhookConfigItem, lost: Lost) -> Settling:
         found = yield _look(f"{hook_path(item)}/config", hook_settings.CONFIG_SHOWN)
@@ -281,6 +298,14 @@ def _is_readable(wanted: Mapping[str, Any]) -> bool:
 def _is_so(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> bool:
     """Return whether a webhook is what an update without a secret would make of it."""
     return not hook_settings.differences(wanted, hook) and not hook_settings.has_secret(hook.get("config"))
+
+
+def _looked_back(item: HookItem, wanted: Mapping[str, Any], hook: Mapping[str, Any], result: Any) -> Outcome:
+    """Return whether a webhook is what an update has made of it; of a secret it is only shown that there is one."""
+    differing = hook_settings.differences(wanted, hook)
+    if hook_settings.has_secret(hook.get("config")) is not ("secret" in (wanted.get("config") or {})):
+        differing = [*differing, "config.secret"]
+    return refusals.not_as_left(f"webhook {item.hook_id}", differing) if differing else unchanged(result)
 
 
 def _note(wanted: Mapping[str, Any], hook: Mapping[str, Any], *, drops: bool) -> str | None:

@@ -14,7 +14,7 @@ import msgspec
 import orjson
 
 from bulk.bundle.checked import derived_path, source_path
-from bulk.capabilities import CreatesNames
+from bulk.capabilities import DecidesState, LooksBack
 from bulk.engine.execution import MANIFEST, check_items
 from bulk.engine.identity import identity_of
 from bulk.engine.migrations.live_plan import NO_DIGEST, look_in, verdict_of
@@ -35,8 +35,13 @@ from bulk.storage.disk_threads import beside
 T = TypeVar("T")
 WROTE: Final = frozenset((OutcomeKind.SUCCEEDED,))
 
-Place = tuple[tuple[str, ...], str]
-"""A file: resource, owner, repository and branch; and its path."""
+_ELSEWHERE: Final = "elsewhere"
+"""Of an item whose organization the run has renamed later."""
+
+Thing = tuple[str, ...]
+"""What an item has changed, such as a file: resource, owner, repository, branch and path."""
+Turn = tuple[int, int]
+"""When an item has its turn: the number of its job, and its place there."""
 
 
 class Moved(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,18 +132,18 @@ def _known(job: Job, view: LedgerView, run_dir: Path, place: Path) -> Job:
 
 
 def _looking_back(job: Job) -> Job:
-    """Return a job whose items were done: what they have made is there."""
+    """Return a job whose items were done: what they have made is there, and not what they expected before."""
     operation = job.operation
-    if not isinstance(operation, CreatesNames):
-        return job
     base: Any = type(operation)
-    steps: Callable[[Any], Steps] = operation.steps_to_look_back
+    steps: Callable[[Any], Steps] | None = operation.steps_to_look_back if isinstance(operation, LooksBack) else None
 
     class Back(base):  # type: ignore[misc]
         name = operation.name
 
         def steps(self, item: Any) -> Steps:
-            return steps(item)
+            if getattr(item, "expect", None) is not None:
+                item = msgspec.structs.replace(item, expect=None)
+            return operation.steps(item) if steps is None else steps(item)
 
     Back.resource = operation.resource
     return replace(job, operation=Back())
@@ -155,8 +160,8 @@ def _written(view: LedgerView, job: Job) -> Iterator[Any]:
 
 
 def _compared(manifest: Manifest, view: LedgerView, seen: LedgerView, requests: int) -> Live:
-    counts = {EQUAL: 0, BLIND: 0}
-    moved: list[tuple[Place | None, int, Moved]] = []
+    counts, renamed = {EQUAL: 0, BLIND: 0, _ELSEWHERE: 0}, _renamed(manifest, view)
+    moved: list[tuple[frozenset[Thing], Turn, Moved]] = []
     for job in manifest.jobs:
         if job.operation.is_read:
             continue
@@ -171,16 +176,20 @@ def _compared(manifest: Manifest, view: LedgerView, seen: LedgerView, requests: 
             verdict, digest, why, _ = verdict_of(look)
             if verdict == CHANGE and digest == NO_DIGEST:
                 verdict = BLIND  # it writes whatever stands there
-            if verdict in counts:
+            if verdict in (EQUAL, BLIND):
                 counts[verdict] += 1
                 continue
-            moved.append((_place(job, row["item"]), job.number, _moved(job, row, verdict, why)))
-    last = _last(manifest, view, {place for place, *_ in moved if place is not None})
-    kept = [each for place, number, each in moved if last.get(place, (number, each.index)) == (number, each.index)]
+            turn = job.number, row["index"]
+            if turn >= renamed.get(_organization(row["item"]), turn):
+                moved.append((_things(job, row), turn, _moved(job, row, verdict, why)))
+            else:
+                counts[_ELSEWHERE] += 1
+    last = _last(manifest, view, frozenset[Thing]().union(*(things for things, *_ in moved)))
+    kept = [each for things, turn, each in moved if not things or min(last[thing] for thing in things) <= turn]
     return Live(
         equal=counts[EQUAL],
         unseen=counts[BLIND],
-        rewritten=len(moved) - len(kept),
+        rewritten=counts[_ELSEWHERE] + len(moved) - len(kept),
         requests=requests,
         moved=tuple(kept),
     )
@@ -199,24 +208,45 @@ def _moved(job: Job, row: Mapping[str, Any], verdict: str, why: str) -> Moved:
     return Moved(job=job.name, index=row["index"], label=label(row["item"]), verdict=verdict, why=why)
 
 
-def _place(job: Job, item: Mapping[str, Any]) -> Place | None:
-    """Return which file an item is about; None: it is about something else."""
-    if "path" not in item:
-        return None
-    return (
-        job.operation.resource,
-        *(str(item.get(name) or "").casefold() for name in ("owner", "repo", "branch")),
-    ), str(item["path"])
+def _things(job: Job, row: Mapping[str, Any]) -> frozenset[Thing]:
+    """Return what an item has changed; none: nobody can tell it from other things."""
+    operation, item, result = job.operation, row["item"], row["result"]
+    if "path" in item:
+        places = [(*(str(item.get(name) or "").casefold() for name in ("owner", "repo", "branch")), str(item["path"]))]
+    elif (team := item.get("enterprise-team")) is not None:
+        organizations = item.get("organization_slugs") or [item.get("org")]
+        places = [(str(item["enterprise"]), str(team).casefold(), str(each).casefold()) for each in organizations]
+    elif isinstance(operation, DecidesState):
+        places = [(each,) for each in operation.identities(msgspec.convert(item, operation.Item))]
+    else:
+        number = item.get("hook_id") or item.get("configuration_id")
+        if number is None and isinstance(result, dict):
+            number = result.get("id")
+        places = [(str(item["org"]).casefold(), str(number))] if "org" in item and number is not None else []
+    return frozenset((operation.resource, *place) for place in places)
 
 
-def _last(manifest: Manifest, view: LedgerView, wanted: set[Place]) -> dict[Place | None, tuple[int, int]]:
-    """Return which item (job number, index) of the run was the last to write each of these files."""
-    found: dict[Place | None, tuple[int, int]] = {}
+def _last(manifest: Manifest, view: LedgerView, wanted: frozenset[Thing]) -> dict[Thing, Turn]:
+    """Return when the run wrote each of these things last."""
+    found: dict[Thing, Turn] = {}
     for job in manifest.jobs if wanted else ():
         if job.operation.is_read:
             continue
         for row in _written(view, job):
-            place = _place(job, row["item"])
-            if place in wanted:
-                found[place] = (job.number, row["index"])
+            found.update((thing, (job.number, row["index"])) for thing in _things(job, row) & wanted)
+    return found
+
+
+def _organization(item: Mapping[str, Any]) -> str:
+    """Return the organization that an item is about, by the name that it has after it, in lower case."""
+    return str(item.get("owner") or item.get("login") or item.get("org") or "").casefold()
+
+
+def _renamed(manifest: Manifest, view: LedgerView) -> dict[str, Turn]:
+    """Return when the run has renamed an organization, by the name that it had."""
+    found: dict[str, Turn] = {}
+    for job in manifest.jobs:
+        if {"org", "login"} <= set(job.operation.Item.__struct_fields__):
+            for row in _written(view, job):
+                found[str(row["item"]["org"]).casefold()] = job.number, row["index"]
     return found

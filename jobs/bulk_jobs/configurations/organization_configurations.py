@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from msgspec import UNSET, UnsetType
 
-from bulk.capabilities import Irreversible, Returns, Undo, Undoable
+from bulk.capabilities import Irreversible, LooksBack, Returns, Undo, Undoable
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
@@ -137,7 +137,9 @@ class ListConfigurationRepositories(Operation[ConfigurationItem], Returns[list[A
         return pages.outcome_of((yield from pages.read_all(f"{_path(item)}/repositories", REPOSITORIES)))
 
 
-class UpdateOrganizationConfiguration(Undoable[UpdateConfigurationItem], Returns[Configuration]):
+class UpdateOrganizationConfiguration(
+    LooksBack[UpdateConfigurationItem], Undoable[UpdateConfigurationItem], Returns[Configuration]
+):
     """Change a code security configuration of an organization, and with it the repositories that have it.
 
     Requests:  2: a look, then the change. Where it is as asked for already, the platform says so (204).
@@ -192,6 +194,14 @@ class UpdateOrganizationConfiguration(Undoable[UpdateConfigurationItem], Returns
             proof=_proof(item, partial(fields.flaw_of_shown, body)),
         )
         return unchanged({"id": item.configuration_id}) if reply.status == 204 else succeeded(reply.body)
+
+    def steps_to_look_back(self, item: UpdateConfigurationItem) -> Steps:
+        body = fields.body_of(item, fields.UPDATED_FIELDS)
+        shown = yield Request(method="GET", path=_path(item), is_fresh=True, proof=_proof(item))
+        differing = fields.differences(body, shown.body)
+        if not differing:
+            return unchanged({"id": item.configuration_id})
+        return refusals.not_as_left(f"configuration {item.configuration_id}", differing)
 
     def settle(self, item: UpdateConfigurationItem, lost: Lost) -> Settling:
         reply = yield _look(item, is_fresh=True)

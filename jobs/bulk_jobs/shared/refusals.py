@@ -111,3 +111,8 @@ def unexpected(what: str, differing: Sequence[str], as_wanted: Container[str] = 
         return None
     fields = ", ".join(in_the_way)
     return failed(ErrorCode.CONFLICT, f"{what} is not as expected ({fields}): somebody else changed it, so it stays")
+
+
+def not_as_left(what: str, differing: Sequence[str]) -> Outcome:
+    """Return how a look ends at what an item has changed, of which these fields are otherwise now."""
+    return failed(ErrorCode.CONFLICT, f"{what} is not as it was left ({', '.join(differing)})")

@@ -1,6 +1,8 @@
 """`bulk verify RUN --live`: what the run has left is still there, or the items are named that somebody has changed."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -54,3 +56,52 @@ def test_a_migration_is_as_it_was_left(tmp_path: Path) -> None:
         assert told.exit_code == 0, told.out
         assert "live: 701 as left, 0 moved, 100 that can't be looked at" in told.out
         assert len({line["method"] for line in sandbox.journal()[-600:]} - {"GET"}) == 0
+
+
+def test_what_the_run_changed_again_is_no_difference(tmp_path: Path, home: Home) -> None:
+    """Webhooks, configurations, settings, teams and renamed organizations are as they were left, also where their
+    secrets can't be read; what somebody changes then is named, and so it is after an undo."""
+    hook, configuration = {"org": "acme-ops", "hook_id": 4001}, {"org": "acme-eng", "configuration_id": 2002}
+    team = {"enterprise": "acme", "enterprise-team": "ent:platform", "org": "acme-ops"}
+    setting = "secret_scanning_enabled_for_new_repositories"
+    file = {"owner": "acme-labs", "repo": "tools", "path": "a", "branch": "main", "message": "m", "content": "eA=="}
+    home.variables["HOOK_SECRET"] = "a-secret-of-a-hook"
+    config = {"url": "https://u.example.com/y", "content_type": "form", "secret": "env:HOOK_SECRET"}
+
+    def job(operation: str, item: object, *needs: str) -> dict[str, object]:
+        return {"operation": operation, "needs": needs, "items": [item]}
+
+    jobs = {
+        "assigned": job("team-organization.assign", team),
+        "unassigned": job("team-organization.unassign", team, "assigned"),
+        "described": job("organization-configuration.update", {**configuration, "description": "one"}),
+        "again": job("organization-configuration.update", {**configuration, "description": "two"}, "described"),
+        "on": job("enterprise-security.update", {"enterprise": "acme", setting: True}),
+        "off": job("enterprise-security.update", {"enterprise": "acme", setting: False}, "on"),
+        "hook": job("webhook.update", {**hook, "config": config, "events": ["push", "issues"]}),
+        "moved-hook": job(
+            "webhook.update-config", {**hook, "url": "https://u.example.com/z", "drop_secret": True}, "hook"
+        ),
+        "file": job("contents.put", file),
+        "renamed": job("organization.rename", {"org": "acme-labs", "login": "labs", "wait": True}, "file"),
+    }
+    labs = {"repositories": [{"organization": "acme-labs", "name": "tools"}]}
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed=labs) as sandbox:
+        home.folder.mkdir()
+        home.manifest(sandbox.base_url, jobs)
+        assert home.run("run", "manifest.yaml", "--run-dir", "run", *QUIET).exit_code == 0
+        told = home.run("verify", "run", "--live")
+        assert (told.exit_code, "0 moved, 5 written over by the run itself" in told.out) == (0, True), told.out
+
+        state = sandbox.folder / "state" / "state.db"
+        with closing(sqlite3.connect(state, isolation_level=None)) as database:
+            database.execute("UPDATE configurations SET description = 'theirs' WHERE id = 2002")
+        told = home.run("verify", "run", "--live", "--json")
+        assert (told.exit_code, [each["job"] for each in json.loads(told.out)["live"]["moved"]]) == (1, ["again"])
+        with closing(sqlite3.connect(state, isolation_level=None)) as database:
+            database.execute("UPDATE configurations SET description = 'two' WHERE id = 2002")
+
+        assert home.run("undo", "run", "-o", "undo.yaml", *QUIET).exit_code == 0
+        assert home.run("run", "undo.yaml", "--run-dir", "undoing", *QUIET).exit_code == 0
+        told = home.run("verify", "undoing", "--live")
+        assert (told.exit_code, " 0 moved, " in told.out) == (0, True), told.out
