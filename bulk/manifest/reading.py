@@ -52,7 +52,7 @@ def read_manifest(
     """
     flaws = Flaws()
     shown = str(path)
-    raw = _content(text_at or path, shown)
+    raw = _content(text_at or path, str(text_at or path))
     try:
         root, repeated = read_document(io.BytesIO(raw).read)
     except SourceFlaw as error:
@@ -62,6 +62,9 @@ def read_manifest(
     if root is None or root.value is None:
         raise ManifestError([Flaw(shown, 1, "", "is empty; expected a manifest with version, platform and jobs")])
     fields = Fields(shown, root, "", flaws)
+    if "bulk_plan" in fields:
+        flaws.add(shown, 1, "", "is a live plan: `bulk approve` and `bulk run` take it; name the manifest of it here")
+        flaws.raise_if_any()
     if fields.is_object:
         variables.fill(fields, root, overrides.variables)
     flaws.raise_if_any()  # a value that is missing would be seen as a second flaw

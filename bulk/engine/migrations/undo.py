@@ -103,7 +103,8 @@ class _Writing:
 
     Attributes:
         names: those that items taken back later use, in lower case, and what bears them now.
-        anew: lanes of what comes back under another number.
+        anew: lanes of what comes back under another number; gone: of them, what was not there before the run either.
+        told_anew: changes of such things, with their lanes: what is lost of them.
     """
 
     manifest: Manifest
@@ -114,6 +115,8 @@ class _Writing:
     kept: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     anew: set[str] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
+    told_anew: list[tuple[frozenset[str], str]] = field(default_factory=list)
 
     @property
     def folder(self) -> Path:
@@ -124,6 +127,8 @@ class _Writing:
         return self.out.with_name(f"{self.out.stem}.txt")
 
     def refuse_existing(self) -> None:
+        if self.out.name in ("", "..") or self.out.is_dir():
+            raise UsageError(f"{self.out} is a folder; name the file to write with -o, such as undo.yaml")
         for path in (self.out, self.folder, self.list_path):
             if path == self.folder and (path / READS).is_dir() and not self.out.exists():
                 continue  # an earlier call that could not read all bytes: it goes on
@@ -147,13 +152,18 @@ class _Writing:
             self.lost.append(_told(taken, taken.way.why))
             return
         if not self.anew.isdisjoint(taken.lanes):
-            self.lost.append(_told(taken, COMES_ANEW))
+            self.told_anew.append((taken.lanes, _told(taken, COMES_ANEW)))
+            return
+        if taken.removes and taken.removes <= self.anew:
+            self.gone.update(taken.removes)  # the run has made it and removed it
             return
         if taken.way.comes_anew:
             self.anew.update(taken.lanes)
         part = self._part(taken.job, taken.way.operation)
         item, file = dict(taken.way.item), taken.way.file
         line = {"about": _told(taken, ""), "loses": taken.way.loses, "item": item}
+        if taken.way.comes_anew:
+            line["anew"] = sorted(taken.lanes)
         if taken.way.renamed is not None:
             former, name = taken.way.renamed
             self.names[former.casefold()] = self.names.get(name.casefold(), name)
@@ -194,6 +204,7 @@ class _Writing:
     def finish(self, there: frozenset[str]) -> UndoSummary:
         """Write the rest, without the items whose bytes are not there."""
         try:
+            self.lost += [told for lanes, told in self.told_anew if not self.gone.issuperset(lanes)]
             for part in self.parts.values():
                 self._finish_part(part, there)
             parts = [part for part in self._ordered() if part.items]
@@ -218,6 +229,9 @@ class _Writing:
         with raw.open("rb") as lines, (self.folder / f"{part.name}.jsonl").open("wb") as out:
             for line in lines:
                 found = msgspec.json.decode(line)
+                if self.gone.issuperset(found.get("anew") or ("",)):
+                    part.items -= 1
+                    continue
                 if "blob" in found and found["blob"] not in there:
                     self.lost.append(found["about"] + HISTORY_GONE)
                     part.items -= 1

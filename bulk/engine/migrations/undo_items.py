@@ -10,11 +10,11 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from bulk.capabilities import Irreversible, Undo, Undoable
+from bulk.capabilities import CreatesNames, Irreversible, Undo, Undoable
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job
 from bulk.model import UNSEEN, OutcomeKind
-from bulk.operation import AnyOperation
+from bulk.operation import AnyOperation, Item, find
 from bulk.report.tally import label
 
 PAGE_ITEMS: Final = 2_000
@@ -35,7 +35,7 @@ class Taken:
         job: which job it is of. index: its place in the job.
         label: the item in a few words.
         way: what takes it back, or why nothing does.
-        lanes: what it has changed, as its operation names it.
+        lanes: what it has changed, as its operation names it. removes: what takes it back removes, in the same way.
     """
 
     job: Job
@@ -43,6 +43,7 @@ class Taken:
     label: str
     way: Undo | Irreversible
     lanes: frozenset[str] = frozenset()
+    removes: frozenset[str] = frozenset()
 
 
 def of_job(view: LedgerView, job: Job) -> Iterator[Taken]:
@@ -86,13 +87,28 @@ def _of_line(job: Job, index: int, row: dict[str, Any], before: Any) -> Taken | 
     return Taken(job, index, label(row["item"]), *_way_of(job.operation, row, before))
 
 
-def _way_of(operation: AnyOperation, row: Mapping[str, Any], before: Any) -> tuple[Undo | Irreversible, frozenset[str]]:
-    """Return what takes back what a line of the results tells of, and the lanes of its item."""
+def _way_of(
+    operation: AnyOperation, row: Mapping[str, Any], before: Any
+) -> tuple[Undo | Irreversible, frozenset[str], frozenset[str]]:
+    """Return what takes back what a line of the results tells of, the lanes of its item, and what that removes."""
+    none = frozenset[str]()
     if not isinstance(operation, Undoable):
-        return Irreversible(NO_WAY_BACK), frozenset()
+        return Irreversible(NO_WAY_BACK), none, none
     try:
         item = msgspec.convert(row["item"], operation.Item)
-        lanes = frozenset(f"{operation.resource} {lane.casefold()}" for lane in operation.lanes(item))
-        return operation.undo(item, before, row["result"]), lanes
+        way = operation.undo(item, before, row["result"])
+        return way, _lanes(operation, item), _removed(way) if isinstance(operation, CreatesNames) else none
     except (ValueError, TypeError, LookupError, AttributeError) as flaw:
-        return Irreversible(f"its line in the results can't be understood: {flaw}"), frozenset()
+        return Irreversible(f"its line in the results can't be understood: {flaw}"), none, none
+
+
+def _removed(way: Undo | Irreversible) -> frozenset[str]:
+    """Return what an item that takes back a creation removes, as its operation names it."""
+    if isinstance(way, Irreversible):
+        return frozenset()
+    operation = find(way.operation)
+    return _lanes(operation, msgspec.convert(way.item, operation.Item))
+
+
+def _lanes(operation: AnyOperation, item: Item) -> frozenset[str]:
+    return frozenset(f"{operation.resource} {lane.casefold()}" for lane in operation.lanes(item))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.migrating import LOGINS, PATIENCE_S, kill_after, rehearsal, rows
-from tests.e2e.support.platform import ADMIN, Home, Served
+from tests.e2e.support.platform import ADMIN, Home, Served, served
 from tests.e2e.support.state_dump import Key, dump, without
 
 FILES, TEAMS = rows("files"), rows("teams")
@@ -91,6 +91,44 @@ def test_what_a_killed_migration_did_is_taken_back(tmp_path: Path) -> None:
         assert after.pop(theirs) == changed[theirs]
         assert without(after, lost) == without(before, lost)
         assert len(without(changed, lost)) > len(without(before, lost)) + 100
+
+
+def test_where_an_undo_can_not_be_written_is_said(tmp_path: Path) -> None:
+    """A folder is no file; of a run directory without its copy of the manifest that copy is named, and nothing else."""
+    home = Home(tmp_path / "home")
+    with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
+        item = {"owner": "acme-eng", "repo": "hello-world", "path": "a", "message": "m", "content": "eA=="}
+        home.manifest(sandbox.base_url, {"files": {"operation": "contents.put", "items": [item]}})
+        assert home.run("run", "manifest.yaml", "--run-dir", "run", "--progress", "none").exit_code == 0
+        for folder in (".", "..", "run"):
+            told = home.run("undo", "run", "-o", folder)
+            assert (told.exit_code, f"{folder} is a folder" in told.err) == (2, True), told.err
+        (home.folder / "run" / "manifest.yaml").unlink()
+        told = home.run("undo", "run", "-o", "undo.yaml")
+        assert (told.exit_code, "run/manifest.yaml: there is no such file" in told.err) == (2, True), told.err
+
+
+def test_what_a_run_has_made_and_removed_does_not_come_back(tmp_path: Path) -> None:
+    """A webhook that was made, changed and deleted was not there before; one that was there and was deleted comes."""
+    home = Home(tmp_path / "home")
+    config = {"url": "https://u.example.com/y", "content_type": "json"}
+    place = {"org": "item.org", "hook_id": "result.id"}
+    change = {"operation": "webhook.update", "with": {"drop_secret": True, "events": ["issues"]}}
+    jobs = {
+        "made": {"operation": "webhook.create", "items": [{"org": "acme-eng", "config": config}]},
+        "changed": {**change, "items": {"from": "made", "map": place}},
+        "gone": {"operation": "webhook.delete", "needs": ["changed"], "items": {"from": "made", "map": place}},
+        "old": {"operation": "webhook.delete", "items": [{"org": "acme-ops", "hook_id": 4001}]},
+    }
+    with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
+        before = dump(sandbox.folder / "state")
+        home.folder.mkdir()
+        home.manifest(sandbox.base_url, jobs)
+        assert home.run("run", "manifest.yaml", "--run-dir", "run", "--progress", "none").exit_code == 0
+        (taken,) = take_back(home)
+        assert (taken["job"], taken["outcome"]) == ("undo-old", "succeeded")
+        assert "changed" not in (home.folder / "undo.txt").read_text()
+        assert dump(sandbox.folder / "state") == before
 
 
 @pytest.mark.soak
