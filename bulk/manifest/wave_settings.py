@@ -33,9 +33,12 @@ def waves_of(part: Fields) -> dict[str, Any]:
     stale = part.scalar("stale", None, quantities.share)
     if stale is not None:
         errors.setdefault(ErrorCode.STALE.value, stale)
-    sizes: tuple[Share, ...] = ()
+    none: tuple[Share, ...] = ()
+    sizes = part.scalar("waves", none, _waves)
+    if not sizes and "waves" not in part.names() and (gate, after_s) != ("auto", 0.0):
+        part.flaw("gate", "there is nothing that it could hold back: it needs limits.waves, such as [1, 10%, rest]")
     return {
-        "waves": part.scalar("waves", sizes, _waves),
+        "waves": sizes,
         "gate": gate,
         "gate_after_s": after_s,
         "errors": errors,
@@ -52,8 +55,10 @@ def _gate(given: object) -> tuple[str, float]:
 
 def _waves(given: object) -> tuple[Share, ...]:
     expected = "expected a list of counts and shares such as [1, 1%, 10%, rest]"
-    if not isinstance(given, list) or not given or len(given) > MOST_WAVES:
+    if not isinstance(given, list) or not given:
         raise ValueError(expected)
+    if len(given) > MOST_WAVES:
+        raise ValueError(f"{expected}; at most {MOST_WAVES} of them")
     sizes = given[:-1] if given[-1] == REST else given
     if REST in sizes:
         raise ValueError(f"{expected}; rest comes last")

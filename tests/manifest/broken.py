@@ -117,6 +117,12 @@ ONE = "    items: [{owner: acme, repo: api}]\n"
 MANIFESTS = (
     # the manifest as a text
     manifest("empty", "", (1, "", "is empty")),
+    manifest("live-plan", '{"bulk_plan": 1, "origin": {}}', (1, "", "is a live plan: `bulk approve`")),
+    manifest(
+        "gate-alone",
+        HEAD + "limits: {gate: manual}\njobs:\n  x:\n" + READ + ONE,
+        (3, "limits.gate", "it needs limits.waves"),
+    ),
     manifest("not-yaml", "version: 1\njobs: [a, b\n", (3, "", "not YAML")),
     manifest(
         "tab", "version: 1\njobs:\n\tx: 1\n", (3, "", "there is a tab in column 1; YAML is indented with spaces alone")

@@ -2,11 +2,13 @@
 
 import tempfile
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
 
+from bulk.bundle.checked import refuse_standard_input
 from bulk.engine.commands import ask_budgets, run_manifest
 from bulk.engine.rehearsal.measured import Measured, measured
 from bulk.engine.rehearsal.model_platform import ModelBudget
@@ -73,9 +75,8 @@ async def told(path: Path, given: Given, *, overrides: Overrides, environ: Mappi
     """
     manifest = read_manifest(path, overrides, environ)
     categories = {job.operation.category for job in manifest.jobs}
-    unknown = [name for name in given.assumed if name not in {job.name for job in manifest.jobs}]
-    if unknown:
-        raise UsageError(f"--assume {unknown[0]}: the manifest has no job of that name")
+    refuse_standard_input(manifest, "rehearsed")
+    _refuse_unused(manifest, given, categories)
     budgets: dict[str, ModelBudget] = {
         name: ModelBudget(limit=count, seconds=seconds, remaining=count)
         for name, (count, seconds) in given.budgets.items()
@@ -105,6 +106,22 @@ async def told(path: Path, given: Given, *, overrides: Overrides, environ: Mappi
         budgets = {name: budget.times(given.tokens) for name, budget in budgets.items()}
         notes.append(f"{given.tokens} tokens with a budget each; those that are not there yet are taken to be unused")
     return Told(manifest, budgets, latency_s, learnt, tuple(notes))
+
+
+def _refuse_unused(manifest: Manifest, given: Given, categories: AbstractSet[str]) -> None:
+    """Refuse what is given for a job or a category that is not there: it would change nothing."""
+    jobs = {job.name: job for job in manifest.jobs}
+    for name in given.assumed:
+        if name not in jobs:
+            raise UsageError(f"--assume {name}: the manifest has no job of that name")
+        if jobs[name].derivation is None:
+            raise UsageError(
+                f"--assume {name}: its items stand in the manifest or its items file, so that they are known"
+            )
+    for category in given.budgets:
+        if category not in categories:
+            told = ", ".join(sorted(categories))
+            raise UsageError(f"--budget {category}: no job of the manifest needs that category; they need {told}")
 
 
 async def _probed(

@@ -143,6 +143,7 @@ def stand_ins(checked: Checked, assumed: Mapping[str, int]) -> tuple[Manifest, t
                 operation=pending(job.operation),
                 items=items,
                 item_lines=tuple({} for _ in items),
+                allow_empty=True,
                 items_path=None,
                 derivation=None,
                 defaults={},

@@ -18,7 +18,7 @@ def lines(found: Any) -> Iterator[str]:
         span = f" ({count(found.seeds)} rehearsals: {duration(found.earliest_s)} to {duration(found.latest_s)})"
     yield f"ends after {duration(course.ends_s)}{span}"
     if course.exit_code:
-        yield f"it would not end well (exit {course.exit_code}): {safe(course.why, 200)}"
+        yield f"it would not end well (exit {course.exit_code})" + (f": {safe(course.why, 200)}" if course.why else "")
     if course.limit == "latency" and found.seen is not None and course.per_second > FASTER * found.seen:
         yield (
             f"limit: perhaps the platform's own speed: {course.per_second:,.0f} requests a second are more than the "

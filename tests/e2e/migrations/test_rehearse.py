@@ -81,8 +81,13 @@ def test_hours_change_what_is_left_to_others(tmp_path: Path, begin_after_s: int,
     [
         (("--budget", "core=many"), "write CATEGORY=N/SECONDS"),
         (("--fault", "fire=1%"), "the kinds are drop-after, unavailable"),
+        (("--budget", "core=5/3601"), "a window has at most 3,600 seconds"),
+        (("--budget", "cores=5/60"), "no job of the manifest needs that category; they need core"),
         (("--fault", "drop-after=3"), "write KIND=SHARE"),
+        (("--fault", "fire=0.01"), "the kinds are drop-after, unavailable"),
         (("--assume", "nothing=3"), "the manifest has no job of that name"),
+        (("--assume", "r=3"), "its items stand in the manifest"),
+        (("--assume", "r=10000001"), "at most 10,000,000 items are rehearsed"),
         (("--from", "nowhere"), "is not a run directory"),
         (("--probe",), "leave one of them out"),
         (("--credentials", "0"), "expected a number from 1"),
@@ -96,6 +101,20 @@ def test_wrong_words_are_named(tmp_path: Path, option: tuple[str, str], words: s
     home.manifest("http://127.0.0.1:9/api/v3", {"r": {"operation": "rate-limit.get", "items": [{}]}})
     told = home.run("rehearse", "manifest.yaml", "--offline", *option)
     assert (told.exit_code in (2, 5), words in " ".join(told.err.split())) == (True, True), told.err
+
+
+def test_a_share_may_be_a_number_and_results_may_give_no_items(tmp_path: Path) -> None:
+    """As `bulk sandbox --fault` takes it; items from standard input are refused with the way out."""
+    home = Home(tmp_path)
+    lists = {"operation": "webhook.list", "items": [{"org": "acme"}]}
+    hooks = {"operation": "webhook.get", "items": {"from": "lists", "map": {"org": "item.org", "hook_id": "result.id"}}}
+    home.manifest("http://127.0.0.1:9/api/v3", {"lists": lists, "hooks": hooks})
+    told = home.run("rehearse", "manifest.yaml", "--offline", "--fault", "unavailable=0.02", "--assume", "hooks=0")
+    assert (told.exit_code, "requests: core 1\n" in told.out) == (0, True), told.out + told.err
+    home.manifest("http://127.0.0.1:9/api/v3", {"lists": {**lists, "items": "-"}}, "stdin.yaml")
+    for command in (("rehearse", "stdin.yaml", "--offline"), ("plan", "stdin.yaml", "--live")):
+        told = home.run(*command, stdin='{"org":"acme"}\n')
+        assert (told.exit_code, "put them into a file" in told.err) == (2, True), told.err
 
 
 def test_a_probe_sends_ten_reads_and_learns_from_them(tmp_path: Path) -> None:

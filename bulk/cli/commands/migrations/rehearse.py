@@ -13,6 +13,8 @@ from bulk.cli.options import CREDENTIALS_FILE, LIMITS, MANIFEST, PLATFORM, RunDi
 from bulk.errors import UsageError
 
 MOST_TOKENS = 1_000
+MOST_ASSUMED = 10_000_000
+MOST_WINDOW_S = 3_600
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
@@ -134,6 +136,8 @@ def _budget(text: str) -> tuple[str, tuple[int, float]]:
     count, _, seconds = rest.partition("/")
     if not name or not count.isdigit() or not seconds.isdigit() or not int(count) or not int(seconds):
         raise UsageError(f"--budget {text!r}: write CATEGORY=N/SECONDS, as core=5000/3600")
+    if int(seconds) > MOST_WINDOW_S:
+        raise UsageError(f"--budget {text!r}: a window has at most {MOST_WINDOW_S:,} seconds")
     return name, (int(count), float(seconds))
 
 
@@ -142,17 +146,20 @@ def _fault(text: str) -> tuple[str, float]:
     from bulk.engine.rehearsal.model_platform import FAULTS
 
     name, _, share = text.partition("=")
-    try:
-        found = quantities.share(share)
-    except ValueError as error:
-        raise UsageError(f"--fault {text!r}: {error}") from None
-    if name not in FAULTS or found.fraction is None:
-        raise UsageError(f"--fault {text!r}: write KIND=SHARE, as drop-after=1%; the kinds are {', '.join(FAULTS)}")
-    return name, found.fraction
+    try:  # `bulk sandbox --fault` takes 0.01, too
+        fraction = float(share) if "%" not in share else quantities.share(share).fraction
+    except ValueError:
+        fraction = None
+    if name not in FAULTS or fraction is None or not 0.0 <= fraction <= 1.0:
+        kinds = ", ".join(FAULTS)
+        raise UsageError(f"--fault {text!r}: write KIND=SHARE, as drop-after=1% or =0.01; the kinds are {kinds}")
+    return name, fraction
 
 
 def _assumption(text: str) -> tuple[str, int]:
     name, _, count = text.partition("=")
     if not name or not count.isdigit():
         raise UsageError(f"--assume {text!r}: write JOB=COUNT, as hooks=500")
+    if int(count) > MOST_ASSUMED:
+        raise UsageError(f"--assume {text!r}: at most {MOST_ASSUMED:,} items are rehearsed")
     return name, int(count)
