@@ -14,9 +14,10 @@ import msgspec
 import orjson
 
 from bulk.bundle.checked import derived_path, source_path
-from bulk.capabilities import DecidesState, LooksBack
+from bulk.capabilities import LooksBack
 from bulk.engine.execution import MANIFEST, check_items
 from bulk.engine.identity import identity_of
+from bulk.engine.migrations.changed_things import Thing, things_of
 from bulk.engine.migrations.live_plan import NO_DIGEST, look_in, verdict_of
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
@@ -38,8 +39,6 @@ WROTE: Final = frozenset((OutcomeKind.SUCCEEDED,))
 _ELSEWHERE: Final = "elsewhere"
 """Of an item whose organization the run has renamed later."""
 
-Thing = tuple[str, ...]
-"""What an item has changed, such as a file: resource, owner, repository, branch and path."""
 Turn = tuple[int, int]
 """When an item has its turn: the number of its job, and its place there."""
 
@@ -181,7 +180,7 @@ def _compared(manifest: Manifest, view: LedgerView, seen: LedgerView, requests: 
                 continue
             turn = job.number, row["index"]
             if turn >= renamed.get(_organization(row["item"]), turn):
-                moved.append((_things(job, row), turn, _moved(job, row, verdict, why)))
+                moved.append((things_of(job, row), turn, _moved(job, row, verdict, why)))
             else:
                 counts[_ELSEWHERE] += 1
     last = _last(manifest, view, frozenset[Thing]().union(*(things for things, *_ in moved)))
@@ -208,24 +207,6 @@ def _moved(job: Job, row: Mapping[str, Any], verdict: str, why: str) -> Moved:
     return Moved(job=job.name, index=row["index"], label=label(row["item"]), verdict=verdict, why=why)
 
 
-def _things(job: Job, row: Mapping[str, Any]) -> frozenset[Thing]:
-    """Return what an item has changed; none: nobody can tell it from other things."""
-    operation, item, result = job.operation, row["item"], row["result"]
-    if "path" in item:
-        places = [(*(str(item.get(name) or "").casefold() for name in ("owner", "repo", "branch")), str(item["path"]))]
-    elif (team := item.get("enterprise-team")) is not None:
-        organizations = item.get("organization_slugs") or [item.get("org")]
-        places = [(str(item["enterprise"]), str(team).casefold(), str(each).casefold()) for each in organizations]
-    elif isinstance(operation, DecidesState):
-        places = [(each,) for each in operation.identities(msgspec.convert(item, operation.Item))]
-    else:
-        number = item.get("hook_id") or item.get("configuration_id")
-        if number is None and isinstance(result, dict):
-            number = result.get("id")
-        places = [(str(item["org"]).casefold(), str(number))] if "org" in item and number is not None else []
-    return frozenset((operation.resource, *place) for place in places)
-
-
 def _last(manifest: Manifest, view: LedgerView, wanted: frozenset[Thing]) -> dict[Thing, Turn]:
     """Return when the run wrote each of these things last."""
     found: dict[Thing, Turn] = {}
@@ -233,7 +214,7 @@ def _last(manifest: Manifest, view: LedgerView, wanted: frozenset[Thing]) -> dic
         if job.operation.is_read:
             continue
         for row in _written(view, job):
-            found.update((thing, (job.number, row["index"])) for thing in _things(job, row) & wanted)
+            found.update((thing, (job.number, row["index"])) for thing in things_of(job, row) & wanted)
     return found
 
 

@@ -17,10 +17,11 @@ from bulk.bundle.checked import refuse_standard_input
 from bulk.engine.agreement.plan_file import JobSeen, PlanFile, packed, sealed
 from bulk.engine.execution import check_items, execute
 from bulk.engine.identity import files_digest, identity_of
+from bulk.engine.migrations.changed_things import Followers
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import CredentialRefused, RunStopped
-from bulk.execute.preview import CONFLICT, EQUAL, PENDING, VERDICTS
+from bulk.execute.preview import CHANGE, CONFLICT, CREATE, EQUAL, PENDING, RECORD_BYTES, VERDICTS
 from bulk.exit_codes import COMPLETE, ExitCode
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Manifest
@@ -33,6 +34,7 @@ from bulk.storage.disk_threads import beside
 
 NO_DIGEST = bytes(16).hex()
 """Of an item of which nothing was seen."""
+BEHIND = "an earlier item of the manifest changes it first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,25 +134,42 @@ def _to_look_at(manifest: Manifest) -> Manifest:
 
 
 def _folded(manifest: Manifest, view: LedgerView | None, most: int) -> tuple[dict[str, JobSeen], tuple[str, ...]]:
-    seen, shown = dict[str, JobSeen](), list[str]()
-    for job in manifest.jobs:
-        if job.operation.is_read or job.derivation is not None or view is None:
-            continue
-        counts, records = Counter[str](), bytearray()
-        for line in view.lines(job=job.name):
-            verdict, digest, why, item = verdict_of(orjson.loads(line))
-            counts[verdict] += 1
-            records += packed(verdict, digest)
-            if verdict != EQUAL and len(shown) < most:
-                shown.append(_shown(job, verdict, item, why))
-        seen[job.name] = JobSeen(
-            name=job.name,
-            operation=job.operation.name,
-            items=counts.total(),
-            records=msgspec.json.decode(msgspec.json.encode(bytes(records))),
-            counts={verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]},
-        )
-    return seen, tuple(shown)
+    wanted = [job for job in manifest.jobs if not job.operation.is_read and job.derivation is None and view is not None]
+    counts = {job.number: Counter[str]() for job in wanted}
+    records = {job.number: bytearray() for job in wanted}
+    shown: list[tuple[Job, int, str, dict[str, object], str]] = []
+    with Followers() as followers:
+        for job in wanted:
+            assert view is not None, "or nothing is wanted"
+            for row in map(orjson.loads, view.lines(job=job.name)):
+                verdict, digest, why, item = verdict_of(row)
+                counts[job.number][verdict] += 1
+                records[job.number] += packed(verdict, digest)
+                followers.add(job, row, writes=verdict in (CREATE, CHANGE))
+                if verdict != EQUAL and len(shown) < most:
+                    shown.append((job, row["index"], verdict, item, why))
+        behind = followers.found()
+    for number, index in behind:
+        # what it will find is what an item before it leaves: that can't be looked at now
+        place = index * RECORD_BYTES
+        counts[number][VERDICTS[records[number][place]]] -= 1
+        counts[number][PENDING] += 1
+        records[number][place : place + RECORD_BYTES] = packed(PENDING, NO_DIGEST)
+    told = (
+        _shown(job, PENDING, item, BEHIND) if (job.number, index) in behind else _shown(job, verdict, item, why)
+        for job, index, verdict, item, why in shown
+    )
+    return {job.name: _seen(job, counts[job.number], bytes(records[job.number])) for job in wanted}, tuple(told)
+
+
+def _seen(job: Job, counts: Mapping[str, int], records: bytes) -> JobSeen:
+    return JobSeen(
+        name=job.name,
+        operation=job.operation.name,
+        items=sum(counts.values()),
+        records=msgspec.json.decode(msgspec.json.encode(records)),
+        counts={verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]},
+    )
 
 
 def verdict_of(row: dict[str, object]) -> tuple[str, str, str, dict[str, object]]:

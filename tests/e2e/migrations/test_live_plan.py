@@ -126,6 +126,29 @@ def test_files_that_items_name_are_those_that_were_approved(tmp_path: Path, home
         assert (home.run("run", "F.plan", "--progress", "none").exit_code, len(writes(sandbox))) == (0, 1)
 
 
+def test_what_an_earlier_item_changes_is_pending(tmp_path: Path, home: Home) -> None:
+    """A file that is made, written over, deleted and made again is all of it when the plan is carried out."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
+        home.folder.mkdir()
+        place = {"owner": "acme-eng", "repo": "hello-world", "branch": "main", "path": "a", "message": "m"}
+        steps = {"one": "MQ==", "two": "Mg==", "gone": "", "three": "Mw=="}
+        jobs, needs = dict[str, Any](), list[str]()
+        for name, content in steps.items():
+            operation = "contents.put" if content else "contents.delete"
+            item = {**place, "content": content} if content else place
+            jobs[name], needs = {"operation": operation, "needs": needs, "items": [item]}, [name]
+        home.manifest(sandbox.base_url, jobs)
+        shown = look(home)
+        assert [line.split()[1:] for line in shown.splitlines()[2:6]] == [
+            ["1", "0", "0", "0", "0", "0"],
+            *[["0", "0", "0", "0", "1", "0"]] * 3,
+        ]
+        assert shown.count("an earlier item of the manifest changes it first") == 2
+        home.run("approve", "F.plan")
+        assert home.run("run", "F.plan", "--progress", "none").exit_code == 0
+        assert [line["method"] for line in writes(sandbox)] == ["PUT", "PUT", "DELETE", "PUT"]
+
+
 def attachments(sandbox: Served, org: str, number: int) -> list[str]:
     """How far each repository of a configuration is."""
     url = f"{sandbox.base_url}/orgs/{org}/code-security/configurations/{number}/repositories"
