@@ -113,8 +113,10 @@ class _JobReader:
         elif operation is not None:
             self._check_kind(fields, credential, operation)
         nothing: keyed_needs.Needs = ((), ())
-        needs, by_key = fields.scalar("needs", nothing, keyed_needs.needs_of)
+        found = needs, by_key = fields.scalar("needs", nothing, keyed_needs.needs_of)
         unmatched = fields.choice("unmatched", keyed_needs.UNMATCHED[0], keyed_needs.UNMATCHED)
+        if unmatched == "free" and not by_key and (found is not nothing or "needs" not in fields):
+            fields.flaw("unmatched", "goes with a need by key, such as needs: [{create-orgs: {org: login}}]")
         policy = fields.choice("needs_policy", NEEDS_POLICIES[0], NEEDS_POLICIES)
         priority = fields.scalar("priority", 0, quantities.priority)
         allow_overwrites = fields.flag("allow_overwrites", False)

@@ -206,6 +206,7 @@ MANIFESTS = (
         (2, "platform.ca_bundle", "there is no such file"),
     ),
     # jobs
+    job("unmatched-alone", READ + "    unmatched: free\n" + ONE, (6, "jobs.x.unmatched", "goes with a need by key")),
     job("no-operation", ONE, (4, "jobs.x.operation", "is missing")),
     job(
         "unknown-operation",
