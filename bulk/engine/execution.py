@@ -28,7 +28,7 @@ from bulk.control.server import ControlServer
 from bulk.engine.again import Again
 from bulk.engine.agreement import planned_run
 from bulk.engine.agreement.approval import require_approval
-from bulk.engine.agreement.gates import WaveBudgets, decide, read_gates
+from bulk.engine.agreement.gates import WaveBudgets, decide, read_gates, refuse_unknown_waves
 from bulk.engine.identity import identity_of
 from bulk.engine.origin import NAME as ORIGIN
 from bulk.engine.origin import Origin
@@ -229,6 +229,7 @@ class _Held:
             if not claim.has_ledger:
                 await beside(around.disk, lambda: _name(run_dir, origin, manifest))
             prepared = await prepare(manifest, run_dir, display, around.clock, stdin, is_to_check=is_to_check)
+            refuse_unknown_waves(around.accepted_waves, prepared.checked)
             await _read_tokens(credentials, manifest, around)
             return prepared
         except BulkError as flaw:

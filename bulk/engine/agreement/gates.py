@@ -17,10 +17,11 @@ from typing import Final, NamedTuple
 import anyio
 import msgspec
 
+from bulk.bundle.checked import Checked
 from bulk.bundle.index import INDEX, SCHEMA, opened
 from bulk.bundle.links import load_links
 from bulk.clock import Clock
-from bulk.errors import BulkError, RunDirectoryError, RunStopped
+from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
 from bulk.ledger.directory import unusable
 from bulk.ledger.view import LedgerView
@@ -193,6 +194,25 @@ class Openable:
             place = f"it waits at wave {gate.wave} of {gate.of}"
             return f"{self.name} has passed wave {wave}; {place}: {self.command} {gate.wave}"
         return ""
+
+
+def most_waves(sizes: tuple[Share, ...], items: Iterable[int | None]) -> int:
+    """Return how many waves jobs of so many items have at most (counts); None: their items are not known yet."""
+    waves = Waves(sizes)
+    return max((len(waves.ends(NEVER if each is None else each)) for each in items), default=0)
+
+
+def refuse_unknown_waves(accepted: AbstractSet[int], checked: Checked) -> None:
+    """Refuse to go on with waves (numbers) that a run does not have.
+
+    Raises:
+        UsageError: there is one.
+    """
+    manifest = checked.manifest
+    written = (pair for pair in zip(manifest.jobs, checked.jobs, strict=True) if not pair[0].operation.is_read)
+    most = most_waves(manifest.limits.waves, (None if job.derivation else found.items for job, found in written))
+    if accepted and max(accepted) > most:
+        raise UsageError(f"--accept-wave {max(accepted)}: there is no such wave; the run has {most} at most")
 
 
 class Judged(NamedTuple):

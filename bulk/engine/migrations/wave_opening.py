@@ -16,9 +16,7 @@ from bulk.errors import UsageError
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest
-from bulk.quantities import Share
 from bulk.report.run_state import RunJob, run_state_of
-from bulk.schedule.waves import NEVER, Waves
 
 
 def open_waves(run_dir: Path, wave: int, now: float) -> range:
@@ -41,7 +39,7 @@ def open_waves(run_dir: Path, wave: int, now: float) -> range:
         raise UsageError(f"{run_dir} has no waves: its manifest has no limits.waves")
     run = gates.Openable(
         str(run_dir),
-        _most_waves(limits.waves, _written(manifest, run_state.jobs)),
+        gates.most_waves(limits.waves, _written(manifest, run_state.jobs)),
         limits.gate == "manual",
         run_state.state == "complete",
         run_state.why,
@@ -58,8 +56,3 @@ def _written(manifest: Manifest, jobs: Iterable[RunJob]) -> list[int | None]:
     """Return how many items each job has that writes; None where that is not known yet."""
     items = {job.name: job.items for job in jobs}
     return [items.get(job.name) for job in manifest.jobs if not job.operation.is_read]
-
-
-def _most_waves(sizes: tuple[Share, ...], items: Iterable[int | None]) -> int:
-    waves = Waves(sizes)
-    return max((len(waves.ends(NEVER if each is None else each)) for each in items), default=0)
