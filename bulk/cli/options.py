@@ -173,8 +173,10 @@ def _overrides(given: dict[str, Any]) -> "Overrides":
     fields = ["base_url", "vendor", "concurrency", "reserve", "failures", "max_duration", "limit", "jobs", "with_needs"]
     fields += ("credentials_file", "exact")
     texts = {name: given.pop(name) for name in fields if name in given}
+    sources = _credentials(given.pop("credentials", ()))
     return Overrides(
-        credentials=_credentials(given.pop("credentials", ())),
+        credentials=sources,
+        named=frozenset(sources),
         variables=_variables(given.pop("variables", ())),
         **texts,
     )

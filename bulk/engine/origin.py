@@ -104,6 +104,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
             base_url=given.base_url or self.base_url,
             vendor=given.vendor or self.vendor,
             credentials={**self._sources(), **given.credentials},
+            named=given.named - self.credentials.keys(),
             limit=given.limit if given.limit is not None else self.limit,
             ca_bundle=given.ca_bundle if given.ca_bundle is not None else self.ca_bundle,
             trust_env=given.trust_env if given.trust_env is not None else self.trust_env,

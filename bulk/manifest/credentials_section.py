@@ -8,8 +8,9 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
-from bulk.flaws import Flaws, name_shown
+from bulk.flaws import Flaws, name_shown, unknown_name
 from bulk.items.lines import SourceFlaw
 from bulk.items.sources import open_regular
 from bulk.items.yaml_text import Node, read_document
@@ -33,8 +34,12 @@ _KINDS = ("app", "token", "login", "pool")
 _EXPECTED = "expected a place of a token (env:NAME, file:PATH or command:PROGRAM), or one of app, token, login and pool"
 
 
-def credentials_in(path: Path, flaws: Flaws) -> dict[str, str]:
-    """Return source by name of a file that holds nothing but the part `credentials` (`--credentials FILE`)."""
+def credentials_in(path: Path, flaws: Flaws, known: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """Return source by name of a file that holds nothing but the part `credentials` (`--credentials FILE`).
+
+    Args:
+        known: source by name of the manifest, whose pools may have members in the file, and the file's in it.
+    """
     shown = str(path)
     try:
         with open_regular(path) as file:
@@ -47,14 +52,14 @@ def credentials_in(path: Path, flaws: Flaws) -> dict[str, str]:
         return {}
     for line, flaw in repeated:
         flaws.add(shown, line, flaw.field, flaw.message)
-    return credentials_of(Fields(shown, root or Node({}, 1), "", flaws), path.parent)
+    return credentials_of(Fields(shown, root or Node({}, 1), "", flaws), path.parent, known)
 
 
-def credentials_of(given: Fields, folder: Path) -> dict[str, str]:
+def credentials_of(given: Fields, folder: Path, known: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
     """Return source by name; what can't be used is a flaw.
 
     Args:
-        given: the part. folder: the file's, from which its paths are seen.
+        given: the part. folder: the file's, from which its paths are seen. known: as in `credentials_in`.
     """
     found: dict[str, str] = {}
     for name in given.names():
@@ -67,10 +72,12 @@ def credentials_of(given: Fields, folder: Path) -> dict[str, str]:
             source = _of_map(given.inner(name), folder)
         else:
             source = given.text(name, "", lambda text: platform_section.credential_source(text, folder))
-        if source:
-            found[name] = source
+        found[name] = source  # empty after a flaw, so that a job that names it is no second one
+    every = {**known, **found}
     for name, source in found.items():
-        _check_pool(given, name, source, found)
+        _check_pool(given, name, source, every)
+    for name in known.keys() - found.keys():
+        _check_members(given, name, every, found)
     given.finish()
     return found
 
@@ -138,15 +145,27 @@ def _texts(given: Fields, field: str, *, folder: Path | None = None) -> list[str
     return found
 
 
-def _check_pool(given: Fields, name: str, source: str, found: Mapping[str, str]) -> None:
+def _check_pool(given: Fields, name: str, source: str, every: Mapping[str, str]) -> None:
     pool = spec_of(source, PoolSpec)
     for member, times in Counter(pool.members if pool else ()).items():
         if times > 1:
             given.flaw(name, f"its member {name_shown(member)} is named {times} times; once is enough")
-        if member not in found and member != "default":
-            given.flaw(name, f"its member {name_shown(member)} is no credential of this manifest")
-        elif spec_of(found.get(member, ""), PoolSpec) or spec_of(found.get(member, ""), AppSpec):
+        if member not in every and member != "default":
+            given.flaw(name, f"its member {name_shown(member)}: {unknown_name(member, every, 'credential')}")
+        elif _is_several(every.get(member, "")):
             given.flaw(name, f"its member {name_shown(member)} is a pool or an App; expected one with a single token")
+
+
+def _check_members(given: Fields, name: str, every: Mapping[str, str], found: Mapping[str, str]) -> None:
+    """Note where a file makes a member of the manifest's pool something that can't be one."""
+    pool = spec_of(every[name], PoolSpec)
+    for member in dict.fromkeys(pool.members if pool else ()):
+        if _is_several(found.get(member, "")):
+            given.flaw(member, f"is a member of the pool {name_shown(name)}; expected one with a single token")
+
+
+def _is_several(source: str) -> bool:
+    return spec_of(source, PoolSpec) is not None or spec_of(source, AppSpec) is not None
 
 
 def _named(value: str) -> str:

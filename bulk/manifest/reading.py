@@ -9,6 +9,7 @@ import hashlib
 import io
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -82,7 +83,8 @@ def _manifest(
         fields.flaw("version", f"is missing; expected version: {VERSION}")
     fields.scalar("version", VERSION, _version)
     name = fields.text("name", re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.")[:100] or "manifest", _name)
-    platform = platform_of(fields.inner("platform"), folder, overrides, environ)
+    unused = replace(overrides, named=overrides.named - _used_by_jobs(root)) if overrides.named else overrides
+    platform = platform_of(fields.inner("platform"), folder, unused, environ)
     limits = limits_of(fields.inner("limits"), overrides)
     limit = item_limit(overrides)
     if fields.node("jobs") is None:
@@ -127,6 +129,14 @@ def _credential_names(root: Node, overrides: Overrides) -> Mapping[str, str]:
     platform = root.plain().get("platform")
     given = platform.get("credentials") if isinstance(platform, dict) else None
     return dict.fromkeys(("default", *overrides.credentials, *(given if isinstance(given, dict) else ())), "")
+
+
+def _used_by_jobs(root: Node) -> frozenset[str]:
+    """Return the credentials that jobs name, chosen or not: those may come from the command line alone."""
+    jobs = root.value.get("jobs") if isinstance(root.value, dict) else None
+    each = jobs.value.values() if jobs is not None and isinstance(jobs.value, dict) else ()
+    named = [job.value.get("credential") for job in each if isinstance(job.value, dict)]
+    return frozenset(node.value for node in named if node is not None and isinstance(node.value, str))
 
 
 def _content(path: Path, shown: str) -> bytes:

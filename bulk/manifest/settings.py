@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from bulk import quantities
 from bulk.errors import UsageError
-from bulk.flaws import Flaws, name_shown
+from bulk.flaws import Flaws, name_shown, unknown_name
 from bulk.manifest import credentials_section, platform_section
 from bulk.manifest.credential_specs import TokenSpec, kind_of, spec_of
 from bulk.manifest.fields import Fields, one_of
@@ -37,7 +37,8 @@ class Overrides:
     """What the command line gave, as texts; None where it gave nothing.
 
     Attributes:
-        credentials: source by name, as `env:NAME`; `file:` paths are relative to the current folder.
+        credentials: source by name, as `env:NAME`; `file:` paths are relative to the current folder. named: those of
+            them that the manifest, or the file, has to know.
         ca_bundle: path, relative to the current folder; trust_env: only the library gives these two.
         exact: `--exact`. credentials_file: `--credentials`: a file that holds the part `credentials`.
         variables: `--var`, by name. jobs: `--job`; none: all. with_needs: also the jobs that those need.
@@ -46,6 +47,7 @@ class Overrides:
     base_url: str | None = None
     vendor: str | None = None
     credentials: Mapping[str, str] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
     concurrency: str | int | None = None
     reserve: str | int | None = None
     failures: str | int | None = None
@@ -66,7 +68,9 @@ def read_platform(overrides: Overrides, environ: Mapping[str, str]) -> Platform:
     Raises:
         UsageError: they name none, or one that can't be used.
     """
-    platform = platform_of(Fields("", None, "platform", Flaws()), Path(), overrides, environ)
+    platform = platform_of(
+        Fields("", None, "platform", Flaws()), Path(), replace(overrides, named=frozenset()), environ
+    )
     if platform is None:
         raise UsageError("no platform is named: give --base-url https://HOST/api/v3, or set BULK_BASE_URL")
     return platform
@@ -172,10 +176,13 @@ def _credentials(part: Fields, folder: Path, overrides: Overrides, environ: Mapp
     found = {"default": DEFAULT_SOURCE}
     found.update(credentials_section.credentials_of(part.inner("credentials"), folder))
     if overrides.credentials_file is not None:
-        found.update(credentials_section.credentials_in(Path(overrides.credentials_file), part.flaws))
+        found.update(credentials_section.credentials_in(Path(overrides.credentials_file), part.flaws, found))
+        part.flaws.raise_if_any()  # a job that names one of it would be a second flaw
     named = spec_of(found["default"], TokenSpec)  # one that names the variable itself says whose the token is as well
     if environ.get("BULK_TOKEN") and (named is None or named.source != DEFAULT_SOURCE):
         found["default"] = DEFAULT_SOURCE
+    for name in sorted(overrides.named - found.keys()):
+        raise UsageError(f"--credential {name_shown(name)}: {unknown_name(name, found, 'credential')}")
     for name, source in overrides.credentials.items():
         try:
             is_map = bool(kind_of(source))  # remembered by a run directory; the command line can't say one

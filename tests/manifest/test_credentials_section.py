@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from bulk.errors import CredentialMissing, ManifestError
+from bulk.engine.origin import Origin
+from bulk.errors import CredentialMissing, ManifestError, UsageError
 from bulk.manifest.credential_specs import AppSpec, PoolSpec, TokenSpec, spec_of
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.platform.auth.app_keys import AppSigner
@@ -43,6 +44,33 @@ def test_what_maps_become(tmp_path: Path) -> None:
     assert spec_of(found["readers"], PoolSpec) == PoolSpec(("bot",))
 
 
+def test_pools_of_members_elsewhere(tmp_path: Path) -> None:
+    """A pool in a file of its own has members of the manifest, and one of the manifest members in the file."""
+    (tmp_path / "c.yaml").write_text("b: env:B\nboth: {pool: [a, b, default]}\n")
+    found = read(tmp_path, "a: env:A\nreaders: {pool: [a]}", credentials_file=tmp_path / "c.yaml").platform.credentials
+    assert spec_of(found["both"], PoolSpec) == PoolSpec(("a", "b", "default"))
+
+
+def test_names_of_the_command_line(tmp_path: Path) -> None:
+    """A `--credential` has to be one of the manifest's, of the file's, or one that a job names; what a run directory
+    remembers need not be."""
+    jobs = JOBS + "  w: {operation: readme.get, credential: writer, items: [{owner: acme, repo: api}]}\n"
+    (tmp_path / "m.yaml").write_text(HEAD + "    a: env:A\n    writer: env:W\n" + jobs)
+
+    def given(name: str) -> Overrides:
+        return Overrides(credentials={name: "env:X"}, named=frozenset({name}))
+
+    for name in ("a", "writer", "default"):
+        found = read_manifest(tmp_path / "m.yaml", given(name), {}).platform.credentials
+        assert found[name] == "env:X"
+    with pytest.raises(UsageError, match="--credential writr: unknown credential; did you mean writer"):
+        read_manifest(tmp_path / "m.yaml", given("writr"), {})
+    (tmp_path / "m.yaml").write_text(HEAD + "    a: env:A\n" + jobs)
+    remembered = Origin.of(read_manifest(tmp_path / "m.yaml", given("writer"), {}))
+    assert remembered.overrides(given("writr")).named == {"writr"}
+    assert not remembered.overrides(given("writer")).named
+
+
 def test_a_token_of_the_environment_keeps_its_identity(tmp_path: Path) -> None:
     """Where the manifest names `env:BULK_TOKEN` itself, setting it does not take the identity away; any other source
     is beaten by it, and its identity with it."""
@@ -66,7 +94,7 @@ def test_a_token_of_the_environment_keeps_its_identity(tmp_path: Path) -> None:
         ("a: {app: {client_id: x, private_key: file:x, installation: 0}}", "the number of an installation"),
         ("a: {app: {client_id: x, private_kez: file:x}}", "did you mean private_key?"),
         ("a: {pool: []}", "expected at least one"),
-        ("a: {pool: [b]}", "its member b is no credential of this manifest"),
+        ("a: {pool: [b]}", "its member b: unknown credential; expected one of a"),
         ("b: {pool: [default]}\na: {pool: [b]}", "is a pool or an App"),
         ("a: {token: env:X, login: y}", "not both"),
     ],

@@ -7,6 +7,7 @@ so that the key never leaves its vault. Source: interface.md §2.
 import base64
 import binascii
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -28,12 +29,19 @@ _FLAWS = (
     (b"BEGIN EC PRIVATE KEY", "is a key of another kind (EC): an App signs with RSA"),
     (b"BEGIN PUBLIC KEY", "is a public key; the private one is what the page of the App gives once"),
     (b"BEGIN RSA PUBLIC KEY", "is a public key; the private one is what the page of the App gives once"),
+    (b"LS0tLS1CRUdJTi", "is a key in Base64; decode it: private_key: command:sh -c 'base64 -d KEY.txt'"),
     (b"BEGIN CERTIFICATE", "is a certificate; the private key is what the page of the App gives once"),
 )
 """What a file that is no usable key has near its begin, and what is said then."""
 LASTS_S, EARLY_S = 540, 60
 """A JWT ends so long after it was made, and begins so long before (seconds): the platform allows ten minutes in all,
 and its clock may be behind ours."""
+
+
+SIGNATURE_BYTES = range(128, 1025)
+"""How long an RSA signature is: as long as the modulus of its key (bytes)."""
+_HEX = re.compile(rb"[0-9a-fA-F]*")
+_OF_URLS = bytes.maketrans(b"-_", b"+/")
 
 
 class _SigningProgram(Credential):
@@ -136,16 +144,29 @@ class AppSigner:
         signed = b".".join(_base64(json.dumps(part, separators=(",", ":")).encode()) for part in (head, claims))
         program = _SigningProgram(self.name, self._spec.sign, self._environ, self._base_dir)
         printed = program.answer_of(signed)
-        try:
-            signature = base64.b64decode(printed.strip().translate(bytes.maketrans(b"-_", b"+/")) + b"==")
-        except binascii.Error:
-            signature = b""
-        if len(signature) < 128:
+        signature = _signature_in(printed)
+        if signature is None:
+            del printed  # it may be the key itself: no traceback may hold it
             raise program.missing(
                 f"what {printable(redact(program.arguments()[0]))} prints is no RSA signature in Base64; "
                 "it has to sign its standard input (RSA, PKCS #1 v1.5, SHA-256)"
             )
         return (signed + b"." + _base64(signature)).decode()
+
+
+def _signature_in(printed: bytes) -> bytes | None:
+    """Return the signature that a program printed in Base64, with line breaks or without; None: it is something else.
+
+    Strict, because all of it is sent: a program that prints the key must not give that to the platform.
+    """
+    text = b"".join(printed.split(b"\n")).replace(b"\r", b"").strip().rstrip(b"=")
+    if _HEX.fullmatch(text):
+        return None
+    try:
+        found = base64.b64decode(text.translate(_OF_URLS) + b"=" * (-len(text) % 4), validate=True)
+    except binascii.Error:
+        return None
+    return found if len(found) in SIGNATURE_BYTES else None
 
 
 def _secret(token: str) -> Secret:

@@ -188,12 +188,13 @@ class LoginCredential(Credential):
             if isinstance(error, CredentialMissing) and path.exists():
                 raise  # it is there, and says what is wrong with it
             raise self.missing(
-                f"there is no login {self._login!r} on this machine; run: bulk login {self._login} --client-id ID"
+                f"there is no login {self._login!r} on this machine; run: bulk login {self._login} --client-id ID "
+                f"--base-url {self._base_url}"
             ) from None
         if Site.of(login.base_url).url != Site.of(self._base_url).url:
             raise self.missing(
-                f"the login {self._login!r} is one of {login.base_url}, and its tokens are sent nowhere else; for "
-                f"{self._base_url} run: bulk login ANOTHER --client-id ID, and name that in the manifest"
+                f"the login {self._login!r} is one of {login.base_url}, and its tokens are sent nowhere else; "
+                f"run: bulk login ANOTHER --client-id ID --base-url {self._base_url}, and name that in the manifest"
             )
         return login
 

@@ -79,11 +79,18 @@ def test_what_is_wrong_with_a_key(tmp_path: Path, content: str, mode: int, reaso
     ("program", "reason"),
     [
         ("print('c2hvcnQ=')", "no RSA signature"),
+        ("print(open('app.pem').read())", "no RSA signature"),
+        ("print(*open('app.pem').read().splitlines()[1:-1], sep='')", "no RSA signature"),
+        ("print('5a' * 256)", "no RSA signature"),
+        ("import json; print(json.dumps({'signature': 'QUJD' * 85 + 'QQ=='}))", "no RSA signature"),
+        ("print('vault:v1:' + 'QUJD' * 85 + 'QQ==')", "no RSA signature"),
         ("raise SystemExit(3)", "exit code 3"),
     ],
 )
-def test_a_program_that_signs_badly(tmp_path: Path, program: str, reason: str) -> None:
-    """A program that gives no signature is named as the reason."""
+def test_a_program_that_signs_badly(key, tmp_path: Path, program: str, reason: str) -> None:
+    """A program that gives no signature is named as the reason. What it prints would be sent: the key itself never
+    is, nor a signature in another spelling, which the platform would refuse."""
+    (tmp_path / "app.pem").write_text(pem_of(key))
     (tmp_path / "sign.py").write_text(program)
     spec = AppSpec("Iv1.x", sign=f"command:{sys.executable} sign.py")
     with pytest.raises(CredentialMissing, match=reason):
