@@ -250,6 +250,7 @@ async def rate_limits(*, overrides: Overrides, environ: Mapping[str, str]) -> li
     sources = {
         name: Credential(name, source, environ, Path.cwd(), clock=clock)
         for name, source in platform.credentials.items()
+        if name in overrides.credentials or not overrides.credentials
     }
     return (await _ask_limits(platform, sources, sorted(sources), clock)).buckets
 
@@ -269,6 +270,10 @@ async def _ask_limits(
     buckets: list[BucketStatus] = []
     took_s: list[float] = []
     time = ServerClock.from_local(clock.now(), clock.monotonic())
+    for name in names:
+        source = sources[name]
+        if isinstance(source, Credential):
+            await source.opened()
     tokens = {name: sources[name].read() for name in names}
     async with Transport(platform, concurrency=1, request_timeout_s=30.0, clock=clock) as transport:
         for name, token in tokens.items():

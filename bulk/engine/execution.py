@@ -82,7 +82,7 @@ async def execute(
     around.environ = environ
     with Claim.take(run_dir) as claim:
         if claim.has_ledger:  # else the check says first what is wrong with the items
-            await _read_tokens(credentials, manifest, around)
+            await _read_tokens(credentials, manifest)
         priorities = {job.name: job.priority for job in manifest.jobs}
         steering = Steering(manifest.name, manifest.limits, priorities, around.clock)
         server = ControlServer(run_dir, steering, around.clock)
@@ -94,7 +94,7 @@ async def execute(
         return await _served(server, body) if around.is_steered else await body()
 
 
-async def _read_tokens(credentials: Mapping[str, AnyCredential], manifest: Manifest, around: Surroundings) -> None:
+async def _read_tokens(credentials: Mapping[str, AnyCredential], manifest: Manifest) -> None:
     """Read the tokens that the jobs use, but for those of Apps, which are made when they are needed.
 
     Raises:
@@ -103,7 +103,7 @@ async def _read_tokens(credentials: Mapping[str, AnyCredential], manifest: Manif
     for name in {job.credential: None for job in manifest.jobs}:
         credential = credentials[name]
         if isinstance(credential, Credential):
-            await beside(around.disk, credential.read)
+            await credential.opened()
 
 
 async def _served(server: ControlServer, body: Callable[[], Awaitable[Report]]) -> Report:
@@ -230,7 +230,7 @@ class _Held:
                 await beside(around.disk, lambda: _name(run_dir, origin, manifest))
             prepared = await prepare(manifest, run_dir, display, around.clock, stdin, is_to_check=is_to_check)
             refuse_unknown_waves(around.accepted_waves, prepared.checked)
-            await _read_tokens(credentials, manifest, around)
+            await _read_tokens(credentials, manifest)
             return prepared
         except BulkError as flaw:
             if flaw.exit_code == ExitCode.UNUSABLE:

@@ -231,7 +231,7 @@ class Run:
             CredentialMissing: a credential's source has none; nothing was sent.
             BulkError: the ledger can't be written any more.
         """
-        open_plain(self._manifest.jobs, self._progress, self._credentials, self.governor)
+        await open_plain(self._manifest.jobs, self._progress, self._credentials, self.governor)
         try:
             async with self._room.opened():
                 await self._work_and_tell()

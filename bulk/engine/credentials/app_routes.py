@@ -18,8 +18,14 @@ from bulk.model import Failure, Reply, Request
 from bulk.operation import owner_of
 from bulk.platform.auth.app import App
 from bulk.platform.auth.app_credential import AnyCredential, PoolCredential, apps_of
-from bulk.platform.auth.credentials import Credential
-from bulk.platform.auth.installations import Installation, Installations, InstallationSource, path_of
+from bulk.platform.auth.credentials import Credential, interruptible
+from bulk.platform.auth.installations import (
+    Installation,
+    Installations,
+    InstallationSource,
+    no_installation,
+    path_of,
+)
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.wire import Wire
 from bulk.schedule.job_progress import JobProgress
@@ -30,7 +36,7 @@ from bulk.schedule.scheduler import Scheduler
 from bulk.storage.disk_threads import Disk
 
 
-def open_plain(
+async def open_plain(
     jobs: Sequence[Job],
     progress: Sequence[JobProgress],
     credentials: Mapping[str, AnyCredential],
@@ -47,6 +53,7 @@ def open_plain(
     for name, categories in needed.items():
         credential = credentials[name]
         if isinstance(credential, Credential):
+            await credential.opened()
             governor.open_account(credential, sorted(categories))
     for job, found in zip(jobs, progress, strict=True):
         if not found.is_known and isinstance(credentials[job.credential], Credential):
@@ -96,7 +103,7 @@ class AppRoutes:
             jobs = [job for job in self._checked.manifest.jobs if job.credential == name]
             if not jobs:
                 continue
-            await self._disk(signer.check)
+            await interruptible(signer.check)
             app = App(signer, send, clock, lambda: self._governor.time.middle(clock.monotonic()))
             where = Installations(app, clock)
             wanted = wanted_permissions(jobs) if spec.permissions == "least" else None
@@ -110,7 +117,7 @@ class AppRoutes:
     ) -> None:
         found = await where.by_id(number)
         if found is None:
-            raise CredentialMissing(f"credential {name!r}: the App has no installation {number}")
+            raise CredentialMissing(no_installation(name, number))
         categories = sorted({job.operation.category for job in jobs})
         account = self._governor.open_minted(InstallationSource(name, where, found, wanted), categories)
         account.identity = _identity(found, wanted)

@@ -12,13 +12,14 @@ import msgspec
 
 from bulk.clock import Clock
 from bulk.engine.credentials.kept_answers import ASK_USER, SCOPES
-from bulk.errors import CredentialMissing, CredentialRefused, RunStopped
+from bulk.errors import CredentialRefused, RunStopped
 from bulk.govern.rate_limit_poller import ASK_LIMITS
 from bulk.manifest.manifest import Job, Manifest
 from bulk.model import Failure, Reply, Request
 from bulk.operation import Access
 from bulk.platform.auth.app import App
 from bulk.platform.auth.app_credential import AnyCredential, AppCredential, PoolCredential
+from bulk.platform.auth.credentials import interruptible
 from bulk.platform.auth.installations import Installation, Installations
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import VerdictKind, classify, date_from_headers, limits_from_body
@@ -99,7 +100,7 @@ async def check_credentials(
                 single = credentials[member]
                 assert not isinstance(single, AppCredential | PoolCredential), "the manifest refuses those in pools"
                 label = member if member == name else f"{name}/{member}"
-                token = await _ask(single.read(), transport, single.ends_at)
+                token = await _ask(await single.opened(), transport, single.ends_at)
                 if isinstance(token, str):  # the others are told all the same
                     rows += _without_token(label, token, jobs)
                     continue
@@ -190,13 +191,14 @@ def installations_of(credential: AppCredential, transport: Transport, clock: Clo
 async def _of_app(
     credential: AppCredential, jobs: Sequence[Job], transport: Transport, clock: Clock
 ) -> list[CredentialRow]:
-    credential.signer.check()
+    await interruptible(credential.signer.check)
     where = installations_of(credential, transport, clock)
     number = credential.spec.installation
     found = await where.every() if number is None else [await where.by_id(number)]
     installed = [each for each in found if each is not None]
     if not installed:
-        raise CredentialMissing(f"credential {credential.name!r}: the App is not installed anywhere")
+        missing = "is not installed anywhere" if number is None else f"has no installation {number}"
+        return _without_token(credential.name, f"no: the App {missing}", jobs)
     payer = f"{len(installed):,} installations" if number is None else f"installation {number}"
     return [
         CredentialRow(credential.name, job.operation.name, _granted(job.operation.access, installed), payer, None, {})

@@ -26,8 +26,8 @@ from bulk.govern.permits.accounts import CredentialSource
 from bulk.manifest.manifest import Job
 from bulk.model import Reply
 from bulk.platform.auth.app_credential import AnyCredential, AppCredential, PoolCredential
-from bulk.platform.auth.credentials import Credential
-from bulk.platform.auth.installations import Installation, InstallationSource
+from bulk.platform.auth.credentials import Credential, interruptible
+from bulk.platform.auth.installations import Installation, InstallationSource, no_installation
 from bulk.platform.transport import Transport
 from bulk.status import BucketStatus
 
@@ -73,6 +73,7 @@ async def find_payers(
             if isinstance(credential, PoolCredential):
                 await _add_pool(found, credential, credentials, [job for job, _ in pairs], transport)
             elif isinstance(credential, AppCredential):
+                await interruptible(credential.signer.check)
                 streams = JobStreams(checked, workspace)
                 try:
                     await _App(found, credential, pairs, transport, clock).add(streams)
@@ -92,7 +93,7 @@ async def _add_pool(
     for member in pool.members:
         single = credentials[member]
         assert isinstance(single, Credential), "the manifest refuses others in pools"
-        answer = await transport.send(ASK_USER, single.read(), None)
+        answer = await transport.send(ASK_USER, await single.opened(), None)
         body = answer.body if isinstance(answer, Reply) and answer.status == 200 else None
         number = body.get("id") if isinstance(body, dict) else None
         payers.setdefault(single.identity or "unknown" if number is None else f"user:{number}", member)
@@ -120,7 +121,6 @@ class _App:
         self._number = credential.spec.installation
         jobs = [job for job, _ in pairs]
         self._permissions = wanted_permissions(jobs) if credential.spec.permissions == "least" else None
-        credential.signer.check()
         self._where = installations_of(credential, transport, clock)
         self._asked: dict[str, bool] = {}
 
@@ -157,7 +157,7 @@ class _App:
                 else:
                     self._found.notes.append(f"{source.renewal_problem}; its items can't be sent")
             elif self._number is not None:
-                raise CredentialMissing(f"credential {self._name!r}: the App has no installation {self._number}")
+                raise CredentialMissing(no_installation(self._name, self._number))
             else:
                 why = f"the App is not installed in {owner}: {items:,} item{'' if items == 1 else 's'} would fail"
                 self._found.notes.append(f"credential {self._name}: {why}")

@@ -23,6 +23,7 @@ from bulk.manifest.manifest import Job
 from bulk.model import Effect, Failure, Reply, Request
 from bulk.operation import AnyOperation, Item, owner_of
 from bulk.platform.auth.app_credential import AnyCredential, AppCredential, PoolCredential
+from bulk.platform.auth.credentials import interruptible
 from bulk.platform.auth.installations import InstallationSource, path_of
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import VerdictKind, accepted_permissions, classify
@@ -106,7 +107,7 @@ async def probe_owners(
             for member in credential.members if isinstance(credential, PoolCredential) else (name,):
                 single = credentials[member]
                 assert not isinstance(single, AppCredential | PoolCredential), "the manifest refuses those in pools"
-                label, token = member if member == name else f"{name}/{member}", single.read()
+                label, token = member if member == name else f"{name}/{member}", await single.opened()
                 rows += [await prober.asked(label, read, token) for read in reads]
     return rows
 
@@ -154,7 +155,7 @@ class _Prober:
         self, credential: AppCredential, jobs: Sequence[Job], reads: Sequence[_Read]
     ) -> AsyncIterator[OwnerRow]:
         """Yield a row for each read, which is sent with a token of the installation that pays for its owner."""
-        credential.signer.check()
+        await interruptible(credential.signer.check)
         name, number = credential.name, credential.spec.installation
         where = installations_of(credential, self._transport, self._clock)
         wanted = wanted_permissions(jobs) if credential.spec.permissions == "least" else None

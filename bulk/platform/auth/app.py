@@ -9,14 +9,15 @@ allow it: no refusal for a limit says anything about an installation. Source: cr
 import logging
 import math
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import anyio
-import anyio.to_thread
 
 from bulk.clock import Clock
 from bulk.errors import CredentialRefused
 from bulk.model import Failure, Reply, Request
 from bulk.platform.auth.app_keys import AppSigner
+from bulk.platform.auth.credentials import interruptible
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import (
     MOST_WAIT_S,
@@ -129,7 +130,7 @@ class App:
                 if self._former is not None:
                     self._former.forget()
                 self._former = self._newest
-                self._jwt = self._newest = await anyio.to_thread.run_sync(self._signer.signed, moment, self._which)
+                self._jwt = self._newest = await interruptible(partial(self._signer.signed, moment, self._which))
                 self._made_at = now
             return self._jwt, self._generation
 

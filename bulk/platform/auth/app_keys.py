@@ -8,6 +8,7 @@ import base64
 import binascii
 import json
 import re
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -55,13 +56,13 @@ class PrivateKey(Credential):
     most_bytes = KEY_BYTES
     gives = "key"
 
-    def pem(self) -> bytes:
-        """Return the key as it is now (PEM). Blocks while a program runs.
+    def pem(self, stop: threading.Event | None = None) -> bytes:
+        """Return the key as it is now (PEM). Blocks while a program runs, until `stop` is set.
 
         Raises:
             CredentialMissing: it can't be read, is open to others, or is no private key.
         """
-        raw = self.raw()
+        raw = self.raw(stop)
         if b"\\n" in raw and b"\n" not in raw.strip():  # as variables often hold it
             raw = raw.replace(b"\\n", b"\n")
         flaw = next((why for mark, why in _FLAWS if mark in raw[:_HEAD_BYTES]), "")
@@ -106,8 +107,8 @@ class AppSigner:
         self._keys = [PrivateKey(name, source, environ, base_dir, clock=clock) for source in spec.keys]
         self.keys, self.client_id = max(1, len(self._keys)), spec.client_id
 
-    def check(self) -> None:
-        """Read every key once.
+    def check(self, stop: threading.Event | None = None) -> None:
+        """Read every key once. Blocks while a program runs, until `stop` is set.
 
         Raises:
             CredentialMissing: none of them can be used, or what signs with them is not installed.
@@ -115,23 +116,23 @@ class AppSigner:
         if self._keys and not can_sign():
             raise self._keys[0].missing(CANNOT_SIGN)
         for key in self._keys:
-            key.pem()
+            key.pem(stop)
 
-    def signed(self, now: float, which: int = 0) -> Secret:
+    def signed(self, now: float, which: int = 0, stop: threading.Event | None = None) -> Secret:
         """Return a JWT that is good from `now` (UTC epoch seconds, platform time) for nine minutes. Blocks.
 
         Args:
-            which: number of the key.
+            which: number of the key. stop: ends a program once it is set.
 
         Raises:
             CredentialMissing: the key or the program can't be used.
         """
         claims = {"iat": int(now) - EARLY_S, "exp": int(now) + LASTS_S, "iss": self._spec.client_id}
         if self._spec.sign:
-            return _secret(self._by_program(claims))
+            return _secret(self._by_program(claims, stop or threading.Event()))
         import jwt  # imported only where a manifest has an App
 
-        pem = self._keys[which % len(self._keys)].pem()
+        pem = self._keys[which % len(self._keys)].pem(stop)
         try:
             return _secret(jwt.encode(claims, pem, algorithm="RS256"))
         except (ValueError, TypeError, jwt.exceptions.PyJWTError):
@@ -139,11 +140,11 @@ class AppSigner:
             del pem  # no traceback may hold it
             raise error from None
 
-    def _by_program(self, claims: Mapping[str, object]) -> str:
+    def _by_program(self, claims: Mapping[str, object], stop: threading.Event) -> str:
         head = {"alg": "RS256", "typ": "JWT"}
         signed = b".".join(_base64(json.dumps(part, separators=(",", ":")).encode()) for part in (head, claims))
         program = _SigningProgram(self.name, self._spec.sign, self._environ, self._base_dir)
-        printed = program.answer_of(signed)
+        printed = program.answer_of(signed, stop)
         signature = _signature_in(printed)
         if signature is None:
             del printed  # it may be the key itself: no traceback may hold it

@@ -15,11 +15,11 @@ import signal
 import stat
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import anyio
 
@@ -28,6 +28,8 @@ from bulk.errors import CredentialMissing
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.printable import printable
 from bulk.redaction import is_secret, redact
+
+T = TypeVar("T")
 
 TOKEN_BYTES = 4096
 """Longest token (bytes)."""
@@ -124,6 +126,12 @@ class Credential:
             self._secret = self._open(threading.Event())
         return self._secret
 
+    async def opened(self) -> Secret:
+        """Return the same as `read`. The event loop goes on while a program runs; cancelled, it stops the program."""
+        if self._secret is None and self._kind not in ("env", "file"):
+            self._secret = await interruptible(self._open)
+        return self.read()
+
     async def renew(self) -> bool:
         """Open the source again; True when another token came, which `read` gives from now on.
 
@@ -133,14 +141,11 @@ class Credential:
         if self._kind == "env":
             self.renewal_problem = "an environment variable can't be renewed"
             return False
-        stop = threading.Event()
         try:
-            renewed = await anyio.to_thread.run_sync(self._open, stop, abandon_on_cancel=True)
+            renewed = await interruptible(self._open)
         except CredentialMissing as error:
             self.renewal_problem = str(error)
             return False
-        finally:
-            stop.set()
         if self._secret is not None and renewed.is_same(self._secret):
             self.renewal_problem = "its source gives the same token again"
             return False
@@ -227,17 +232,17 @@ class Credential:
             raise self.missing("expected command:PROGRAM ARG…")
         return arguments
 
-    def answer_of(self, given: bytes) -> bytes:
+    def answer_of(self, given: bytes, stop: threading.Event) -> bytes:
         """Return what the program of a `command:` prints for what it is given on its standard input. Blocks.
 
         Args:
-            given: shorter than a pipe holds.
+            given: shorter than a pipe holds. stop: ends the program once it is set.
 
         Raises:
             CredentialMissing: it can't be started, hangs, or fails.
         """
         self.check_source()
-        return self._command_bytes(threading.Event(), given)
+        return self._command_bytes(stop, given)
 
     def _command_bytes(self, stop: threading.Event, given: bytes | None = None) -> bytes:
         arguments = self.arguments()
@@ -295,6 +300,15 @@ class Credential:
                 elif has_ended:  # something that it left running still holds its output
                     break
         return output
+
+
+async def interruptible(call: Callable[[threading.Event], T]) -> T:
+    """Return what a call gives that may run a program, in a thread; cancelled, it sets the event that stops it."""
+    stop = threading.Event()
+    try:
+        return await anyio.to_thread.run_sync(call, stop, abandon_on_cancel=True)
+    finally:
+        stop.set()
 
 
 _SOURCES = {"env": "the environment variable", "file": "the file", "command": "the program"}

@@ -200,6 +200,14 @@ class InstallationSource:
         return reply
 
 
+def no_installation(name: str, number: int | None) -> str:
+    """Return what is said where an App does not have the installation that its credential names."""
+    return (
+        f"credential {name!r}: the App has no installation {number}; the address of the installation's page ends with "
+        "its number, and `installation: auto` finds it by the owner of each item"
+    )
+
+
 def path_of(owner: str, repo: str, enterprise: str) -> str:
     """Return where the platform tells of the installation that reaches a repository, an organization or an
     enterprise."""

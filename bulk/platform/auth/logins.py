@@ -187,9 +187,13 @@ class LoginCredential(Credential):
         except (CredentialMissing, msgspec.MsgspecError) as error:
             if isinstance(error, CredentialMissing) and path.exists():
                 raise  # it is there, and says what is wrong with it
+            what = (
+                f"there is no login {self._login!r} on this machine"
+                if isinstance(error, CredentialMissing)
+                else f"{path} is damaged or not whole"
+            )
             raise self.missing(
-                f"there is no login {self._login!r} on this machine; run: bulk login {self._login} --client-id ID "
-                f"--base-url {self._base_url}"
+                f"{what}; run: bulk login {self._login} --client-id ID --base-url {self._base_url}"
             ) from None
         if Site.of(login.base_url).url != Site.of(self._base_url).url:
             raise self.missing(

@@ -126,6 +126,11 @@ def test_another_app_and_another_key(home: Home, platform: Served) -> None:
     (row,) = json.loads(ran.out)
     assert ran.exit_code == 1
     assert row["may"].startswith("no: the platform has no App 'Iv1.other'")
+    elsewhere = {"app": APP["app"] | {"installation": 1}}
+    ran, _ = tried(home, platform, {"fleet": elsewhere}, "credentials", "check", "manifest.yaml")
+    assert (ran.exit_code, "no: the App has no installation 1" in ran.out) == (1, True), ran.out
+    ran, _ = tried(home, platform, {"fleet": elsewhere}, "run", "manifest.yaml", "--run-dir", "elsewhere")
+    assert (ran.exit_code, "`installation: auto` finds it" in ran.err) == (2, True), ran.err
     home.write("app.pem", key_of(1).private_bytes(PEM, PKCS1, OPEN)).chmod(0o600)
     ran, _ = tried(home, platform, {"fleet": APP}, "credentials", "check", "manifest.yaml")
     assert ran.exit_code == 1
@@ -234,3 +239,13 @@ def test_a_login_that_can_not_begin(home: Home, platform: Served) -> None:
                 assert told in ran.err
                 assert "Traceback" not in ran.err
             odd.shutdown()
+
+
+def test_limits_of_a_named_credential_alone(home: Home, platform: Served) -> None:
+    """`bulk rate-limit --credential NAME=SOURCE` asks for that one, whether or not BULK_TOKEN is there."""
+    home.folder.mkdir()
+    home.variables = {"MEMBER": TOKEN, "BULK_TOKEN": ""}
+    for name in ("dora", "default"):
+        ran = home.run("rate-limit", "--base-url", platform.base_url, "--credential", f"{name}=env:MEMBER", "--json")
+        assert ran.exit_code == 0, ran.err
+        assert {row["credential"] for row in json.loads(ran.out)} == {name}

@@ -62,6 +62,7 @@ def test_parts_of_a_jwt_are_secrets_too(key, tmp_path: Path) -> None:
         ("no key", 0o600, "no private key"),
         ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", 0o600, "app.pem is damaged or not whole"),
         ("-----BEGIN PRIVATE KEY-----", 0o640, "chmod 600"),
+        (base64.b64encode(b"-----BEGIN RSA PRIVATE KEY-----\nAAAA").decode(), 0o600, "is a key in Base64; decode it"),
     ],
 )
 def test_what_is_wrong_with_a_key(tmp_path: Path, content: str, mode: int, reason: str) -> None:

@@ -60,6 +60,17 @@ def test_who_waits_for_a_refresh_can_be_stopped(held: Path) -> None:
         credential.raw(stop)
 
 
+@pytest.mark.parametrize("text", ["", '{"base_url": "http://127.0.0.1:9/api/v3", "acc', "[]", "\0", "{}"])
+def test_a_damaged_file_is_no_missing_login(tmp_path: Path, text: str) -> None:
+    """It is said to be damaged, with its place and the whole command that makes it anew; nothing of it is shown."""
+    store(tmp_path, "dora", LOGIN, Clock()).write_text(text)
+    around = {"BULK_LOGINS": str(tmp_path)}
+    credential = LoginCredential("reader", "dora", LOGIN.base_url, around, tmp_path, clock=Clock())
+    with pytest.raises(CredentialMissing, match=r"dora\.json is damaged or not whole; run: bulk login dora") as refused:
+        credential.read()
+    assert f"--base-url {LOGIN.base_url}" in str(refused.value)
+
+
 def test_nothing_shows_the_tokens_of_a_login() -> None:
     """Neither its repr nor what is written has its tokens, also the refresh token (failures.md row 62)."""
     assert "dora" not in repr(LOGIN)
