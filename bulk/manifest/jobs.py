@@ -239,6 +239,13 @@ class _JobReader:
         if isinstance(node.value, dict):
             part = self._fields.inner("items")
             derivation = derived_jobs.read(part, job.operation)
+            app = spec_of(self._credentials.get(job.credential, ""), AppSpec)
+            if app is not None and app.installation is None:
+                self._fields.flaw(
+                    "items",
+                    f"are made from results, so that their owners are not known before; give the App of credential "
+                    f"{job.credential!r} an installation: NUMBER",
+                )
             self._refuse_secrets("items.map.", derivation.fields, {}, job.operation)
             needs = tuple(dict.fromkeys((*job.needs, *derivation.needs)))
             return replace(job, derivation=derivation, needs=needs)

@@ -214,7 +214,8 @@ def _buckets(run_state: RunState) -> Iterator[BucketReport]:
         for bucket in epoch.status.buckets if epoch.status is not None else ():
             key = (bucket.credential, bucket.category)
             used[key] = used.get(key, 0) + bucket.used
-            last[key] = bucket
+            if bucket.limit is not None or bucket.used or key not in last:  # else this start had nothing to learn of it
+                last[key] = bucket
     for key, bucket in sorted(last.items(), key=lambda entry: (-used[entry[0]], entry[0])):
         if used[key]:
             yield BucketReport(

@@ -118,6 +118,13 @@ MISTAKES = (
             {"c.yaml": "a: {app: {client_id: x, sign: 'command:x'}}\n"}, ("m.yaml", "--credentials", "c.yaml")),
     Mistake("a file of credentials that is not there", job(READ + ONE + "    credential: fleet\n"),
             "c.yam: ", "there is no such file", "", arguments=("m.yaml", "--credentials", "c.yam")),
+    Mistake("an App without a number, where items are made from results",
+            HEAD.replace("}", ", credentials: {default: {app: {client_id: x, sign: 'command:x'}}}}")
+            + "jobs:\n  hooks: {operation: webhook.list, items: [{org: acme}]}\n"
+            + "  one:\n    operation: webhook.get\n"
+            + "    items: {from: hooks, each: result, map: {org: item.org, hook_id: result.id}}\n",
+            "m.yaml:7: jobs.one.items: ", "are made from results",
+            "give the App of credential 'default' an installation"),
     Mistake("a pool without members",
             job(READ + ONE + "    credential: readers\n", HEAD.replace("}", ", credentials: {readers: {pool: []}}}")),
             "m.yaml:2: platform.credentials.readers.pool: ", "expected at least one", ""),

@@ -166,6 +166,15 @@ def test_epochs_add_up(new_run):
     assert sum(map(sum, report.timeline.bins)) == 2
 
 
+def test_a_start_that_spent_nothing_hides_no_limit(new_run):
+    """An installation that had nothing to do after a resume was not asked what is left: what was heard of it counts."""
+    run = new_run(readmes=2)
+    run.epoch([finished(0)], exit_code=130, requests=1, buckets=(bucket(used=1, remaining=77),))
+    nothing = bucket(used=0, limit=None, remaining=None)
+    (core,) = fold(run.epoch([finished(1)], started_at=START + 99, buckets=(nothing,))).buckets
+    assert (core.used, core.limit, core.remaining) == (1, 5000, 77)
+
+
 def test_a_retry_replaces(new_run):
     """After a retry, only how an item ended last is reported."""
     run = new_run(readmes=2)

@@ -127,11 +127,7 @@ class AppRoutes:
     ) -> None:
         names: dict[str, str] = {}
         for job in jobs:
-            if job.derivation is not None:
-                raise CredentialMissing(
-                    f"credential {name!r}: job {job.name!r} makes its items from results, so that their owners are not "
-                    "known before; give the App an installation: NUMBER"
-                )
+            assert job.derivation is None, "the manifest refuses those: their owners are not known before"
             owners = Owners(job, partial(self._streams.stream, job.number))
             await self._disk(owners.look)
             for owner, path in owners.paths.items():

@@ -123,22 +123,22 @@ def _row(name: str, job: Job, may: str, token: _Token) -> CredentialRow:
 
 async def _ask(secret: Secret, transport: Transport, ends_at: float | None) -> _Token | str:
     """Return what is told of a token; a text where the platform does not take it, with the reason."""
-    user = await transport.send(ASK_USER, secret, None)
-    limits = await transport.send(ASK_LIMITS, secret, None)
-    for answer in (user, limits):
+    told: list[Reply] = []
+    for request in (ASK_USER, ASK_LIMITS):
+        answer = await transport.send(request, secret, None)
         if isinstance(answer, Failure):
             raise RunStopped(f"{transport.platform.base_url} can't be reached: {answer.message}")
         verdict = classify(ASK_USER, answer, transport.platform.vendor)
-        if verdict.kind is VerdictKind.UNAUTHORIZED:
+        if verdict.kind is VerdictKind.UNAUTHORIZED:  # once is enough: a platform locks out who shows bad ones
             return (
                 REFUSED if answer.status == 401 else f"no: the platform refused it ({answer.status}): {verdict.message}"
             )
-    assert isinstance(user, Reply), "or it was raised"
-    assert isinstance(limits, Reply), "or it was raised"
+        told.append(answer)
+    user, limits = told
     body = user.body if isinstance(user.body, dict) and user.status == 200 else {}
     login, number = body.get("login"), body.get("id")
     scopes = user.headers.get(SCOPES)
-    left = {category: told.remaining for category, told in limits_from_body(limits.body).items()}
+    left = {category: each.remaining for category, each in limits_from_body(limits.body).items()}
     return _Token(
         f"user {login} ({number})" if login else "unknown",
         None if scopes is None else frozenset(scope.strip() for scope in scopes.split(",") if scope.strip()),

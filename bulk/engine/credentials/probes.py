@@ -108,7 +108,7 @@ async def probe_owners(
                 single = credentials[member]
                 assert not isinstance(single, AppCredential | PoolCredential), "the manifest refuses those in pools"
                 label, token = member if member == name else f"{name}/{member}", await single.opened()
-                rows += [await prober.asked(label, read, token) for read in reads]
+                rows += await prober.asked_with(label, reads, token)
     return rows
 
 
@@ -149,7 +149,7 @@ class _Prober:
     """Sends the reads."""
 
     def __init__(self, transport: Transport, clock: Clock) -> None:
-        self._transport, self._clock = transport, clock
+        self._transport, self._clock, self._is_refused = transport, clock, False
 
     async def as_app(
         self, credential: AppCredential, jobs: Sequence[Job], reads: Sequence[_Read]
@@ -175,6 +175,18 @@ class _Prober:
             else:
                 yield await self.asked(name, read, source.read(), is_new=True)
 
+    async def asked_with(self, label: str, reads: Sequence[_Read], token: Secret) -> list[OwnerRow]:
+        """Send these reads and return what each shows; a token that is refused is not sent again: a platform locks out
+        who shows bad ones."""
+        rows: list[OwnerRow] = []
+        self._is_refused = False
+        for read in reads:
+            if self._is_refused:
+                rows.append(OwnerRow(label, read.owner, read.operation, "", rows[-1].may))
+            else:
+                rows.append(await self.asked(label, read, token))
+        return rows
+
     async def asked(self, label: str, read: _Read, token: Secret, *, is_new: bool = False) -> OwnerRow:
         """Send a read and return what it shows.
 
@@ -192,6 +204,7 @@ class _Prober:
             if pause_s is None:
                 break
             await self._clock.sleep(pause_s)
+        self._is_refused = answer.status == 401
         may, page = _judged(read.request, answer, platform.vendor)
         return OwnerRow(label, read.owner, read.operation, read.request.path, may, page)
 

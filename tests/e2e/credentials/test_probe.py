@@ -167,3 +167,16 @@ def test_items_that_can_not_be_used_are_said_first(home: Home, tmp_path: Path) -
         ran, _, asked = probed(home, platform)
         assert (ran.exit_code, asked) == (2, [])
         assert "repo" in ran.err
+
+
+def test_a_token_that_is_refused_is_shown_no_further(home: Home, tmp_path: Path) -> None:
+    """However many owners there are: the platform locks out who shows a bad token five times. Each has its row."""
+    with served(tmp_path / "platform", "--vendor", "github", seed=SEED) as platform:
+        items = [{"owner": f"org-{number}", "repo": "api"} for number in range(7)]
+        manifest(home, platform, {}, {"r": {"operation": "readme.get", "items": items}})
+        home.token = "a-token-that-was-revoked"
+        ran, rows, asked = probed(home, platform)
+        assert (ran.exit_code, len(asked)) == (1, 1), ran.err
+        assert {row["may"] for row in rows.values()} == {"no: Bad credentials"}
+        assert len(rows) == 7
+        assert [line["status"] for line in platform.journal()] == [401, 401]
