@@ -76,12 +76,8 @@ class Obstacles:
         if now < self.paused_until:
             queue.obstacle_until, queue.obstacle_kind = self.paused_until, _RETRY_AFTER
             return self._paused_why
-        if account.trust is not _PROVEN:
-            if account.trust is not _UNPROVEN:
-                queue.obstacle_kind = _NEEDS
-                return _untrusted(account) or f"credential {account.name} refused (401)"
-            if not account.is_known or account.must_ask or account.in_flight:
-                return f"credential {account.name} being tried"
+        if account.trust is not _PROVEN and (why := _unproven(queue, now)):
+            return why
         if not self._may_begin and not self._begins():
             return "limits being asked"
         if now < account.paused_until:
@@ -134,6 +130,21 @@ class Obstacles:
         reset = bucket.reset_at - self._time.middle(0.0)
         queue.obstacle_until = reset if now < reset <= probe_at else None if bucket.is_probing else probe_at
         return True
+
+
+def _unproven(queue: PermitQueue, now: float) -> str:
+    """Return why nothing is let out with a token that the platform has not taken yet; empty: one request may go. Sets
+    what the obstacle is."""
+    account = queue.account
+    if account.trust is not _UNPROVEN:
+        queue.obstacle_kind = _NEEDS
+        return _untrusted(account) or f"credential {account.name} refused (401)"
+    if account.is_known and not account.must_ask and not account.in_flight:
+        return ""
+    if now < account.paused_until:  # it was locked out, or told to wait, before it was ever proven
+        queue.obstacle_until, queue.obstacle_kind = account.paused_until, _RETRY_AFTER
+        return account.paused_why
+    return f"credential {account.name} being tried"
 
 
 def _untrusted(account: Account) -> str:

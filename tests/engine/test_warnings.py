@@ -5,7 +5,8 @@ import pytest
 from bulk.engine.status.warnings import WARN_AFTER, FailureWarnings
 from bulk.model import ErrorCode, Outcome, failed, skipped, succeeded
 
-NOT_FOUND, FORBIDDEN = failed(ErrorCode.NOT_FOUND, "?"), failed(ErrorCode.FORBIDDEN, "?")
+NOT_FOUND = failed(ErrorCode.NOT_FOUND, "?", http_status=404)
+FORBIDDEN = failed(ErrorCode.FORBIDDEN, "?", http_status=403)
 CONFLICT, FINE = failed(ErrorCode.CONFLICT, "?"), succeeded(None)
 
 
@@ -28,6 +29,15 @@ def test_anything_else_begins_the_count_anew(between: Outcome) -> None:
     first = [failure_warnings.note(each, "j", "c") for each in [NOT_FOUND] * 19 + [between] + [NOT_FOUND] * 19]
     assert set(first) == {None}
     assert failure_warnings.note(NOT_FOUND, "j", "c") is not None
+
+
+def test_what_was_not_sent_has_a_known_cause() -> None:
+    """Items of an owner where the App is not installed fail unsent: the warning says that, and guesses nothing."""
+    why, failure_warnings = "the App of credential 'fleet' is not installed in acme", FailureWarnings()
+    unsent = failed(ErrorCode.FORBIDDEN, why)
+    (warning,) = filter(None, [failure_warnings.note(unsent, "j", "fleet") for _ in range(WARN_AFTER)])
+    assert f"ended as forbidden: {why};" in warning
+    assert "scope" not in warning
 
 
 def test_other_failures_are_not_warned_of() -> None:

@@ -60,5 +60,6 @@ class FailureWarnings:
         if self.items != WARN_AFTER or (code, credential) in self.told:
             return None
         self.told.add((code, credential))
-        cause = _CAUSES[code].format(credential=credential)
+        said_here = error.http_status is None and error.message  # of what was not sent the reason is known
+        cause = said_here or _CAUSES[code].format(credential=credential)
         return f"{job}: {WARN_AFTER} items in a row ended as {code}: {cause}; limits.failures would stop such a run"

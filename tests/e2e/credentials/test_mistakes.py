@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tests.canaries import watched
-from tests.e2e.support.platform import Home, Ran, Served, served
+from tests.e2e.support.platform import Home, Ran, Served, served, wait_for
 
 
 @functools.cache
@@ -249,3 +249,18 @@ def test_limits_of_a_named_credential_alone(home: Home, platform: Served) -> Non
         ran = home.run("rate-limit", "--base-url", platform.base_url, "--credential", f"{name}=env:MEMBER", "--json")
         assert ran.exit_code == 0, ran.err
         assert {row["credential"] for row in json.loads(ran.out)} == {name}
+
+
+def test_a_locked_out_credential_is_said_to_be_locked_out(home: Home, tmp_path: Path) -> None:
+    """failures.md row 18: whoever showed a bad token too often waits for at least 15 minutes, and reads for what."""
+    with served(tmp_path / "platform", "--vendor", "github", seed=SEED) as platform:
+        home.folder.mkdir()
+        home.variables = {"MEMBER": ENDED}
+        asking = ("rate-limit", "--base-url", platform.base_url, "--credential", "env:MEMBER")
+        for _ in range(5):
+            assert home.run(*asking).exit_code == 4
+        job = {"operation": "readme.get", "credential": "dora", "items": [{"owner": "org-1", "repo": "repo-00000"}]}
+        about = {"base_url": platform.base_url, "vendor": "github", "credentials": {"dora": "env:MEMBER"}}
+        home.manifest("", {"reads": job}, platform=about)
+        with home.running("run", "manifest.yaml", "--run-dir", "run") as process:
+            wait_for(lambda: "credential dora locked out" in home.run("status", "run").out, process, 30.0)
