@@ -17,6 +17,10 @@ from bulk.govern.permits import pacing
 from bulk.govern.permits.accounts import Permit, PermitQueue
 from bulk.status import WaitKind
 
+AHEAD_MOST = 4
+"""After so many turns of paced queues one goes to others that want room (count): where all that is paced takes longer
+than there is time, they would never get any."""
+
 
 class Turns:
     """Hands out permits.
@@ -41,6 +45,7 @@ class Turns:
         self._grant, self._refresh_pace = grant, refresh_pace
         self.queues: list[PermitQueue] = []
         self._due: deque[PermitQueue] = deque()
+        self._ahead = 0
 
     async def attend(self, queue: PermitQueue) -> None:
         """Hand out permits to those who wait at `queue`, for ever; one task for each permit queue."""
@@ -109,20 +114,31 @@ class Turns:
 
         Newcomers at `own` are left to its attendant: mostly the worker that made room takes it again at once.
         """
-        while self._due and self._concurrency.has_room:
-            due = self._due.popleft()
-            self._serve_due(due, due.due)
-        has_room = self._concurrency.has_room
+        self._serve_ahead(AHEAD_MOST)
+        has_room, is_left = self._concurrency.has_room, False
         for queue in self.queues:
-            may_be = (has_room or queue.is_paced) and queue.waiting
+            waiting = queue.waiting
+            may_be = (has_room or queue.is_paced) and waiting
             if not may_be or self._obstacles.waits_for_reset(queue, own, now):
                 continue  # of fifty, each would say so again for every answer
             if queue.is_paced:
                 if queue.obstacle and not queue.due:
                     queue.wake()
             elif queue.waiters or queue.settlers or queue is not own:
-                self._serve(queue, queue.waiting)
+                self._serve(queue, waiting)
                 has_room = self._concurrency.has_room
+                self._ahead = self._ahead if queue.waiting == waiting else 0
             else:
                 queue.wake()
+                is_left, self._ahead = True, 0
         self.queues.append(self.queues.pop(0))
+        if has_room and self._due and not is_left:  # nobody else takes it
+            self._ahead = 0
+            self._serve_ahead(len(self.queues))
+
+    def _serve_ahead(self, most: int) -> None:
+        """Serve paced queues that are due, until `most` had their turn since others had theirs (count)."""
+        while self._due and self._concurrency.has_room and self._ahead < most:
+            self._ahead += 1
+            due = self._due.popleft()
+            self._serve_due(due, due.due)
