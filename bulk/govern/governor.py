@@ -228,7 +228,7 @@ class Governor:
             charges.saw(permit, seen, now, self.time)
         limits = stated_limits.of_headers(permit, reply, verdict)
         if limits is not None:
-            self.observe(queue, limits, queue.bucket.overlap(permit.mark) if queue.bucket else 0, now)
+            self.observe(queue, limits, queue.bucket.overlap(permit.mark) if queue.bucket else 0, now, permit.granted)
         if permit.is_probe and seen is not False:
             charges.saw(permit, seen, now, self.time)
         if kind is _ACCEPTED or kind is _REFUSED:
@@ -262,11 +262,13 @@ class Governor:
         if date is not None:
             self.time.observe(date, sent, received)
 
-    def observe(self, queue: PermitQueue, limits: Limits, overlap: int, now: float, *, is_asked: bool = False) -> None:
+    def observe(
+        self, queue: PermitQueue, limits: Limits, overlap: int, now: float, sent: float, *, is_asked: bool = False
+    ) -> None:
         """Take what the platform says about a bucket, from a header or (`is_asked`) from `/rate_limit`."""
         queue.heard_at = now
         is_first, reserve = queue.bucket is None, self.policy.reserve
-        if stated_limits.take(queue, limits, overlap, now, self.time, reserve, is_asked=is_asked) or is_first:
+        if stated_limits.take(queue, limits, overlap, now, sent, self.time, reserve, is_asked=is_asked) or is_first:
             self.refresh_pace(queue, now)
             queue.wake()
         if queue.hopeless and unusable.is_hopeless(queue, now):

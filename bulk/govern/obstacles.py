@@ -122,12 +122,18 @@ class Obstacles:
             return ready_at > now
         if bucket is None:
             return False
-        probe_at = probes.probe_at(bucket, self._time.middle(now)) - self._time.low
-        if self._time.is_guess and not bucket.is_probing and not bucket.asked.heard_at:
-            probe_at = min(probe_at, probes.look_at(bucket) - self._time.middle(0.0))
+        time = self._time
+        probe_at = probes.probe_at(bucket, time.middle(now)) - time.low
+        if not (time.is_known or bucket.is_probing or probes.is_watched(bucket)):
+            if time.is_guess:
+                probe_at = min(probe_at, probes.look_at(bucket) - time.middle(0.0))
+            elif time.high - time.low > bucket.window_s * probes.WIDE_SHARE and not queue.is_end_moved:
+                probe_at -= time.middle(0.0) - time.low
+        if time.is_refuted:
+            probe_at = min(probe_at, probes.probe_at(bucket, time.middle(now)) - time.middle(0.0))
         if now >= probe_at:
             return False
-        reset = bucket.reset_at - self._time.middle(0.0)
+        reset = bucket.reset_at - time.middle(0.0)
         queue.obstacle_until = reset if now < reset <= probe_at else None if bucket.is_probing else probe_at
         return True
 

@@ -8,6 +8,7 @@ Source: operations.md, GET rate_limit; failures.md rows 16-19, 34, 35.
 """
 
 import logging
+import math
 from collections.abc import Awaitable, Callable
 
 import anyio
@@ -34,6 +35,8 @@ DOUBT_AGAIN_S = 0.5
 """Where nothing is left only because a witness says so, how soon it is asked again whether that is so; then longer."""
 EMPTY_AGAIN_S, EMPTY_SHARE = 1.0, 0.5
 """Where nothing is left, how soon it is asked again whether the window has another end; then longer, by that share."""
+GUESS_AGAIN_S, GUESS_SHARE = 0.1, 0.02
+"""The same where nobody knows what time it is for the platform: the end of a window is to show that."""
 HOPELESS_AGAIN_S = 0.3
 """Pause before it is asked again where it named a limit that leaves nothing to send."""
 GIVE_UP_AFTER = 5
@@ -122,10 +125,10 @@ class RateLimitPoller:
         )
 
     def _gate_due(self, queue: PermitQueue, now: float) -> float:
-        bucket, polled = queue.bucket, self._account.polled
+        bucket, polled, time = queue.bucket, self._account.polled, self._governor.time
         if bucket is None:
             return polled + ASK_MOST_S
-        reset = bucket.reset_at - self._governor.time.high
+        reset = math.inf if time.is_refuted else bucket.reset_at - time.high
         regular = polled + min(ASK_MOST_S, bucket.window_s * ASK_SHARE)
         if self._account.is_minted:  # there may be very many of them, and their answers say what is left
             regular = max(polled, queue.heard_at) + ASK_MOST_S
@@ -137,9 +140,11 @@ class RateLimitPoller:
                 return polled + ASK_MOST_S
             if bucket.in_flight == 0 and queue.confirmed_window != bucket.window:
                 return polled + RESET_FIRST_S
-            empty_s = self._governor.time.middle(now) - (bucket.emptied_at or bucket.opened_at)
+            empty_s = time.middle(now) - (bucket.emptied_at or bucket.opened_at)
             if probes.is_doubtful(bucket):
                 pause_s = min(RESET_MOST_S, max(DOUBT_AGAIN_S, empty_s * RESET_SHARE))
+            elif time.is_guess:
+                pause_s = min(ASK_MOST_S, max(GUESS_AGAIN_S, empty_s * GUESS_SHARE))
             else:  # the end that it names may be wrong as well
                 pause_s = min(ASK_MOST_S, max(EMPTY_AGAIN_S, empty_s * EMPTY_SHARE))
             return min(reset, polled + pause_s)
@@ -243,7 +248,7 @@ class RateLimitPoller:
             overlap = queue.bucket.overlap(mark) if queue.bucket else 0
             if queue.bucket is not None and queue.refused_window == queue.bucket.window and sent < queue.refused_at:
                 continue  # what it knew before the refusal explains nothing
-            governor.observe(queue, told[name], overlap, now, is_asked=True)
+            governor.observe(queue, told[name], overlap, now, sent, is_asked=True)
             bucket = queue.bucket
             if bucket is None:
                 continue

@@ -5,10 +5,15 @@ between d - t1 and d + 1 - t0. Each answer cuts the interval; when two disagree,
 counts. Nothing relies on this machine's wall clock. Source: failures.md rows 33, 34.
 """
 
+import math
 from dataclasses import dataclass
 
 EARLY_S = 2.0
 """Ends of windows are whole seconds: that much before its end a window may be over (seconds)."""
+DRIFT_S = 0.05
+"""Two clocks may go apart by that much in a window (seconds)."""
+WINDOW_MOST_S = 3_700.0
+"""Windows last an hour at most, and clocks differ a little: an end that is further away is nonsense (seconds)."""
 
 
 @dataclass(slots=True)
@@ -20,6 +25,8 @@ class ServerClock:
             either side.
         is_guess: nothing but this machine's clock speaks: no `Date` came, and no window was seen to end.
         is_of_windows: ends of windows have shown that `Date` is of another clock, and tell the time instead.
+        least, most: where no `Date` comes, what the offset is at least by the ends of windows that were over, and at
+            most by those of windows that were open (seconds).
     """
 
     low: float
@@ -27,6 +34,8 @@ class ServerClock:
     is_known: bool = False
     is_guess: bool = True
     is_of_windows: bool = False
+    least: float = -math.inf
+    most: float = math.inf
 
     @classmethod
     def from_local(cls, now: float, monotonic: float) -> "ServerClock":
@@ -53,19 +62,43 @@ class ServerClock:
         else:
             self.low, self.high = low, high
 
-    def turned(self, reset_at: float, before: float, after: float) -> None:
-        """Note that a window that ends at `reset_at` was open at `before` and over at `after` (monotonic), where no
-        `Date` comes.
+    def names_end(self, reset_at: float, sent: float) -> None:
+        """Note that a window that ends at `reset_at` (UTC epoch seconds) was open when a request of `sent` (monotonic)
+        was answered, where no `Date` comes: it is not later than that.
         """
-        if not self.is_known and before <= after:
-            self._cut(reset_at - after, reset_at - before)
-            self.is_guess = False
+        most = reset_at - sent
+        if self.is_known or not self.least <= most < self.most:
+            return  # that a window was over has been seen, and counts for more than a word that one is not
+        self.most = most
+        if most >= self.low:
+            self.high = self.high if self.is_guess else min(self.high, most)
+        else:  # this machine's clock is ahead
+            self.low, self.high = max(self.least, most - WINDOW_MOST_S), most
+
+    def turned(self, reset_at: float, received: float) -> None:
+        """Note that a window that ended at `reset_at` (UTC epoch seconds) was over when an answer was received
+        (monotonic), where no `Date` comes: it is not earlier than that.
+        """
+        if self.is_known:
+            return
+        least = reset_at - received
+        if least > self.most:  # one of them was wrong, and the newer one counts
+            self.least, self.most = least, least + EARLY_S
+        else:
+            self.least, self.most = max(self.least - DRIFT_S, least), self.most + DRIFT_S
+        self._cut(self.least, self.most)
+        self.is_guess = False
 
     def overrule(self, low: float) -> None:
         """Note that windows were over before `Date` said so: the offset is at least `low` (seconds), and `Date` counts
         no more.
         """
         self.low, self.high, self.is_of_windows = low, low + EARLY_S, True
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether this machine's clock is known to be wrong, and the platform's is not known."""
+        return self.is_guess and self.high - self.low > WINDOW_MOST_S / 2
 
     def earliest(self, monotonic: float) -> float:
         """Return what platform time is at least (UTC epoch seconds)."""

@@ -76,7 +76,42 @@ def test_an_end_that_was_seen_narrows_the_local_clock() -> None:
     machine's clock was wrong; from then on it is more than a guess."""
     time = ServerClock.from_local(1_000.0, 0.0)
     assert time.is_guess
-    time.turned(1_010.0, before=0.5, after=12.0)
-    assert (time.low, time.high, time.is_guess, time.is_known) == (998.0, 1_002.0, False, False)
-    time.turned(1_060.0, before=20.0, after=25.0)
-    assert (time.low, time.high) == (1_035.0, 1_040.0)
+    time.names_end(1_010.0, sent=9.0)
+    assert (time.low, time.high, time.is_guess) == (998.0, 1_002.0, True)
+    time.turned(1_010.0, received=12.0)
+    assert (time.low, time.high, time.is_guess, time.is_known) == (998.0, 1_001.05, False, False)
+    time.turned(1_060.0, received=25.0)
+    assert (time.low, time.high) == (1_035.0, 1_037.0), "the newer one counts"
+
+
+def test_a_window_that_is_open_refutes_the_local_clock() -> None:
+    """Where no `Date` comes, and a window that should be over by this machine's clock is open, an end within an hour is
+    all that is known, until that was seen; what was seen counts for more than a later word."""
+    time = ServerClock.from_local(1_000.0, 0.0)
+    time.names_end(990.0, sent=1.0)
+    assert time.is_refuted
+    assert (time.low, time.high, time.is_guess) == (989.0 - 3_700.0, 989.0, True)
+    time.turned(990.0, received=4.0)
+    assert (time.low, time.high, time.is_guess, time.is_refuted) == (986.0, 989.0, False, False)
+    time.names_end(1_000.0, sent=12.0)
+    assert (time.low, time.high) == (986.0, 988.0)
+    time.names_end(1_000.0, sent=20.0)
+    assert (time.low, time.high) == (986.0, 988.0)
+
+
+@given(
+    offset=st.floats(-1e5, 1e5),
+    wrong_s=st.floats(-3_600.0, 3_600.0),
+    waits=st.lists(st.tuples(st.floats(1.0, 60.0), st.floats(0.001, 30.0)), min_size=1, max_size=20),
+)
+def test_ends_of_windows_hold_the_truth(offset: float, wrong_s: float, waits: list[tuple[float, float]]) -> None:
+    """However wrong this machine's clock: what windows show holds the true time, and what is believed lies in it."""
+    time, now = ServerClock.from_local(offset + wrong_s, 0.0), 0.0
+    for open_s, late_s in waits:
+        end = offset + now + open_s
+        time.names_end(end, now)
+        now += open_s + late_s
+        time.turned(end, now)
+        assert time.least - 1e-6 <= offset <= time.most + 1e-6
+        assert time.least <= time.low <= time.high <= time.most
+    assert not time.is_guess

@@ -8,7 +8,7 @@ for a look or two of a run that finds out whom to believe; everywhere else a run
 import itertools
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import formatdate
 from typing import Any
 
@@ -30,6 +30,8 @@ ANSWERS = (
     Answers.FORBIDDEN, Answers.MISSING, Answers.NONSENSE, Answers.SAME, Answers.IDLE, Answers.SPENT, Answers.BUSY,
     Answers.SMALL,
 )  # fmt: skip
+ALONE = (Answers.NOT_FOUND, Answers.BROKEN, Answers.FROZEN, Answers.MISSING, Answers.SAME)
+"""What `/rate_limit` is like where headers alone tell the time."""
 MORE_HEADERS = (Headers.ZERO, Headers.FAR, Headers.PAST, Headers.SOON)
 
 READ = Request(method="GET", path="/repos/a/b/readme", effect=Effect.READ)
@@ -225,6 +227,17 @@ def main() -> int:
                     least = 0.98 if is_small else 0.99
                     may_stall = is_small and not cell.is_knowable  # whatever is known is of another, longer window
                     wrong += (used.is_stalled and not may_stall) or (cell.is_knowable and used.share < least)
+                sys.stdout.write(told(used) + "\n")
+    for skew_s in (-30.0, 0.0, 30.0):
+        sys.stdout.write(f"\nno Date comes, and the clock of this machine is {skew_s:+.0f} s wrong\n")
+        for is_even in (True, False):
+            pairs = itertools.chain(
+                cells((*HEADERS, *MORE_HEADERS), (Answers.RIGHT,)), cells((Headers.RIGHT, Headers.NAMELESS), ALONE)
+            )
+            for cell in pairs:
+                used = use(replace(cell, skew_s=skew_s, has_date=False, is_even=is_even))
+                least = 0.99 if cell.answers is Answers.RIGHT else 0.95  # the first window is waited for too long
+                wrong += used.is_stalled or used.share < least
                 sys.stdout.write(told(used) + "\n")
     return 1 if wrong else 0
 

@@ -127,39 +127,6 @@ def test_a_date_that_makes_ends_nonsense(date_s: float) -> None:
     assert used.longest_s <= 3_600 + 61, told(used)
 
 
-@pytest.mark.parametrize("skew_s", [0.0, 30.0, -30.0])
-@pytest.mark.parametrize(("headers", "answers"), [(Headers.RIGHT, Answers.NOT_FOUND), (Headers.ABSENT, Answers.RIGHT)])
-def test_a_platform_without_date(headers: Headers, answers: Answers, skew_s: float) -> None:
-    """No `Date`, and this machine's clock wrong as well: what the ends of windows show must do; nothing stalls."""
-    used = use(Cell(headers, answers, limit=50, windows=10, skew_s=skew_s, has_date=False))
-    assert not used.is_stalled, told(used)
-    assert used.share >= 0.5, told(used)
-    assert used.refused <= LOOKS, told(used)
-
-
-@pytest.mark.parametrize("is_even", [True, False])
-@pytest.mark.parametrize(
-    ("headers", "skew_s"), [(Headers.FAR, 0.0), (Headers.RIGHT, -3_600.0), (Headers.RIGHT, -30.0), (Headers.RIGHT, 0.0)]
-)
-def test_headers_alone_without_date(headers: Headers, skew_s: float, is_even: bool) -> None:
-    """No `Date` and no `/rate_limit`, and an end that is always most of an hour away, or so by this machine's clock:
-    a request goes and sees, and from then on windows tell the time. Nothing is sent beyond the budget."""
-    used = use(Cell(headers, Answers.NOT_FOUND, windows=20, has_date=False, skew_s=skew_s, is_even=is_even))
-    assert used.longest_s <= 15.5, told(used)
-    assert used.share >= 0.6, told(used)
-    assert used.refused == 0, told(used)
-
-
-@pytest.mark.parametrize("is_even", [True, False])
-def test_looks_without_date_are_few(is_even: bool) -> None:
-    """Where this machine's clock was right about an hour's window all along, at most eight looks are refused in it, and
-    none in later ones: by then the clock is known."""
-    used = use(Cell(Headers.RIGHT, Answers.NOT_FOUND, window_s=3_600, windows=3, has_date=False, is_even=is_even))
-    assert used.share >= USED, told(used)
-    assert [refused for _, _, refused in used.spent[1:]] == [0, 0], used.spent
-    assert used.refused <= 8, told(used)
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize("is_even", [True, False])
 @pytest.mark.parametrize("is_grid", [True, False])

@@ -26,6 +26,9 @@ LOOK_AGAIN_S, LOOK_AGAIN_MOST_S = 0.5, 60.0
 GUESS_S = 15.0
 """Where the end of a window is compared with the clock of this machine alone, how long after the last request of a
 window one goes and sees; after each one in vain, the next after twice that pause (seconds)."""
+WIDE_SHARE = 0.01
+"""Where ends of windows alone tell the time, they tell it well enough if they are as near to each other as this share
+of a window; until then a look halves what is not known."""
 LAG_MOST_S = 5.0
 """A platform's window may end that much later than it says (seconds); what was met is remembered."""
 
@@ -67,6 +70,13 @@ def probe_at(bucket: Bucket, now: float) -> float:
     if _is_next_full(bucket, now):
         at = max(at, bucket.reset_at + bucket.window_s)
     return max(at, bucket.pause_until)
+
+
+def is_watched(bucket: Bucket) -> bool:
+    """Return whether `/rate_limit` will say that the window is over: it knows this one, and what was spent of it."""
+    asked = bucket.asked
+    is_same = bool(asked.reset_at) and abs(asked.reset_at - bucket.reset_at) <= bucket.jitter_s
+    return is_same and not asked.is_vague and not asked.is_blamed
 
 
 def look_at(bucket: Bucket) -> float:

@@ -133,8 +133,8 @@ class PermitQueue:
         errors: requests since the last good answer that got none (count); error: what the newest met, for people.
         nameless: answers in a row whose headers named no category and `nameless_limit`, another limit (counts).
         siblings: queues of other tokens of the same payer: they have the same bucket.
-        named_at: when a witness last spoke of its budget (monotonic). far_ends: ends further away than a window is
-            long, as headers, and as `/rate_limit`, named them last (UTC epoch seconds).
+        far_ends: ends further away than a window is long, as headers, and as `/rate_limit`, named them last (UTC epoch
+            seconds). is_end_moved: headers have named several ends of one window.
     """
 
     account: "Account"
@@ -164,6 +164,7 @@ class PermitQueue:
     recent: int = 0
     recent_before: int = 0
     recent_since: float = 0.0
+    is_end_moved: bool = False
     hopeless: int = 0
     hopeless_at: float = 0.0
     hopeless_limit: int = 0
@@ -172,7 +173,6 @@ class PermitQueue:
     trip_s: float = 0.0
     errors: int = 0
     error: str = ""
-    named_at: float = 0.0
     far_ends: list[float] = field(default_factory=lambda: [0.0, 0.0])
     nameless: int = 0
     nameless_limit: int = 0

@@ -78,5 +78,5 @@ def saw(permit: Permit, was_served: bool | None, now: float, time: ServerClock) 
         window, end = bucket.window, bucket.moved_from
         probes.saw(bucket, permit.window, was_served, time.middle(now), time.latest(now))
         if bucket.window > window and end and time.is_known:
-            stated_limits.tell_time(permit.queue, bucket, end, now, time)
+            stated_limits.tell_time(bucket, end, now, time)
         permit.queue.wake()

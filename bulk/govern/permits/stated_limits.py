@@ -4,7 +4,6 @@ The headers of a 401, a lock-out, an error page or an answer to another token sp
 the address's own anonymous one: they never reach a bucket. Source: failures.md rows 31, 34; design.md §4.
 """
 
-import math
 from collections.abc import Callable, Mapping
 
 from multidict import CIMultiDict, CIMultiDictProxy, istr
@@ -13,12 +12,10 @@ from bulk.govern.budgets.buckets import JITTER_S, Bucket
 from bulk.govern.budgets.witnesses import NEVER
 from bulk.govern.permits import unusable
 from bulk.govern.permits.accounts import Permit, PermitQueue
-from bulk.govern.server_clock import EARLY_S, ServerClock
+from bulk.govern.server_clock import EARLY_S, WINDOW_MOST_S, ServerClock
 from bulk.model import Reply
 from bulk.platform.classification import Limits, Verdict, VerdictKind, limits_from_headers
 
-WINDOW_MOST_S = 3_700.0
-"""Windows last an hour at most, and clocks differ a little: an end that is further away is nonsense (seconds)."""
 PAST_MOST_S = 86_400.0
 """An end so long ago is no end of a window, whatever the clocks say (seconds)."""
 UNKNOWN_WINDOW_S = 1.0
@@ -97,6 +94,7 @@ def take(
     limits: Limits,
     overlap: int,
     now: float,
+    sent: float,
     time: ServerClock,
     reserve: Callable[[int], int],
     *,
@@ -105,7 +103,8 @@ def take(
     """Tell a permit queue's bucket what the platform says, from a header or (`is_asked`) from `/rate_limit`.
 
     Args:
-        overlap: requests that it may not have counted (count). now: monotonic seconds.
+        overlap: requests that it may not have counted (count). sent, now: when that was asked for, and when it came
+            (monotonic seconds).
         reserve: for a window of that many requests, how many to leave to others.
 
     Returns:
@@ -121,8 +120,11 @@ def take(
         queue.hopeless, queue.is_hopeless_shown = 0, False
     if queue.tokens is not None:
         return False  # what is left is known to the store
-    platform_now, late = time.middle(now), time.latest(now) if time.is_known else math.inf
     reset_at = float(limits.reset)
+    if not time.is_known:
+        _tell_time_by_word(queue, limits, overlap, now, sent, time, is_asked=is_asked)
+    platform_now = time.middle(now)
+    late = platform_now if time.is_guess else time.latest(now)
     is_end = platform_now - PAST_MOST_S < reset_at < time.latest(now) + WINDOW_MOST_S
     if time.is_known and reset_at >= time.latest(now) + WINDOW_MOST_S:
         queue.far_ends[is_asked] = reset_at
@@ -141,21 +143,46 @@ def take(
     named = reset_at if is_end else None
     is_new = bucket.observe(limit, remaining, named, overlap, platform_now, late=late, is_asked=is_asked)
     bucket.reserve = reserve(bucket.limit)
-    if is_new and bucket.own:
-        tell_time(queue, bucket, end_before, now, time)
-    queue.named_at = now
+    if is_new and bucket.own and time.is_known:
+        tell_time(bucket, end_before, now, time)
     return is_new or bucket.free < before
 
 
-def tell_time(queue: PermitQueue, bucket: Bucket, end: float, now: float, time: ServerClock) -> None:
+def _tell_time_by_word(
+    queue: PermitQueue, limits: Limits, overlap: int, now: float, sent: float, time: ServerClock, *, is_asked: bool
+) -> None:
+    """Let a word tell what time it is, where no `Date` comes; see `take`.
+
+    A window was open where its end is named with no more left than this run has left of it. It was over where the
+    witness that has named its end names a later one, and more left than it can have.
+    """
+    bucket, reset_at = queue.bucket, float(limits.reset)
+    if bucket is None:
+        if time.earliest(now) - PAST_MOST_S < reset_at:
+            time.names_end(reset_at, sent)
+        return
+    witness, spent = bucket.asked if is_asked else bucket.shown, bucket.own - overlap + (not is_asked)
+    if witness.is_blamed or spent <= 0 or bucket.is_assumed:
+        return
+    is_named = bool(witness.reset_at) and abs(witness.reset_at - bucket.reset_at) <= bucket.jitter_s
+    if limits.remaining <= bucket.limit - min(spent, bucket.limit):
+        if abs(reset_at - bucket.reset_at) <= bucket.jitter_s:
+            time.names_end(reset_at, sent)
+            if bucket.over >= 0:  # so these are not of the next one
+                counted = bucket.paid - overlap if is_asked else min(bucket.over + 1, bucket.paid - bucket.in_flight)
+                bucket.over = max(bucket.over, counted)
+        elif not is_asked:
+            queue.is_end_moved = True
+    elif is_named and not witness.is_vague and bucket.jitter_s < reset_at - bucket.reset_at < WINDOW_MOST_S:
+        time.turned(bucket.reset_at, now)
+
+
+def tell_time(bucket: Bucket, end: float, now: float, time: ServerClock) -> None:
     """Note that a window of `bucket` that was to end at `end` (UTC epoch seconds) is over at `now` (monotonic).
 
     One that is over early may have been forgotten by a platform that was started anew. Where the next one is early as
     well, `Date` is of another clock.
     """
-    if not time.is_known:
-        time.turned(end, queue.named_at, now)
-        return
     low, before = end - now, bucket.turned_low
     bucket.turned_low = low if low > time.high + EARLY_S else 0.0
     if before and bucket.turned_low:

@@ -80,7 +80,7 @@ def test_what_was_sent_before_anything_was_known_counts() -> None:
     for second in range(20):
         one.note_unbudgeted(float(second))
     time = ServerClock(RESET - 1_000.0, RESET - 1_000.0, is_known=True)
-    stated_limits.take(one, Limits("core", 100, 100, 0, RESET), 0, 20.0, time, lambda _: 0)
+    stated_limits.take(one, Limits("core", 100, 100, 0, RESET), 0, 20.0, 20.0, time, lambda _: 0)
     assert one.bucket is not None
     assert (one.bucket.own, one.bucket.free) == (8, 92)
     assert one.unbudgeted(60.0) == 0
@@ -91,7 +91,7 @@ def test_an_end_that_can_not_be_is_none(reset: int) -> None:
     """An end a day ago or hours ahead only says how much is left; a look soon finds out more."""
     one = permit(has_bucket=False).queue
     time = ServerClock(RESET - 1_000.0, RESET - 1_000.0, is_known=True)
-    stated_limits.take(one, Limits("core", 100, 40, None, reset), 0, 20.0, time, lambda _: 0)
+    stated_limits.take(one, Limits("core", 100, 40, None, reset), 0, 20.0, 20.0, time, lambda _: 0)
     assert one.bucket is not None
     assert (one.bucket.free, one.bucket.is_assumed) == (40, True)
     assert one.bucket.reset_at == pytest.approx(RESET - 1_000.0 + 20.0 + 1.0)
@@ -103,7 +103,7 @@ def test_a_limit_of_nothing_needs_several_words() -> None:
     time = ServerClock(RESET - 1_000.0, RESET - 1_000.0, is_known=True)
 
     def hear(limit: int, at: float) -> bool:
-        stated_limits.take(one, Limits("core", limit, limit, 0, RESET), 0, at, time, lambda _: 10, is_asked=True)
+        stated_limits.take(one, Limits("core", limit, limit, 0, RESET), 0, at, at, time, lambda _: 10, is_asked=True)
         return unusable.is_hopeless(one, at)
 
     assert [hear(10, 1.0), hear(0, 2.0), hear(10, 3.0)] == [False, False, True]
@@ -115,12 +115,12 @@ def test_one_window_that_is_over_early_does_not_tell_the_time() -> None:
     """failures.md row 34: a platform that was started anew has forgotten a window: `Date` counts on. Where the next one
     is over early as well, `Date` is of another clock."""
     one, time = permit(), ServerClock.from_local(RESET - 3_600.0, 0.0)
-    queue, bucket = one.queue, one.queue.bucket
+    bucket = one.queue.bucket
     assert bucket is not None
     time.observe(RESET - 3_600.0, 0.0, 0.0)
     told = []
     for end, now in ((RESET, 1_800), (RESET + 1_800, 5_400), (RESET + 5_400, 7_200), (RESET + 9_000, 10_800)):
-        stated_limits.tell_time(queue, bucket, float(end), float(now), time)
+        stated_limits.tell_time(bucket, float(end), float(now), time)
         told.append(time.is_of_windows)
     assert told == [False, False, False, True], "the second one was in time"
     assert time.earliest(10_800.0) == RESET + 9_000
