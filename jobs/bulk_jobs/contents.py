@@ -60,7 +60,8 @@ class GetContents(
 ):
     """Read a file, or list a directory, of a repository.
 
-    Requests:  1; one more for a file above 1 MB as json or object. missing: ok: 1 more for each folder of the path.
+    Requests:  1; for a file above 1 MB as json or object 2, or 4 where it changes in between, which a plan does not
+               count. missing: ok: 1 more for each folder of the path.
     Category:  core. Lane: none.
     Result:    the file object or the listing (exactly 1,000 entries: `maybe_truncated`); raw, html: `size`, `sha256`.
     Lost answer: a read is repeated.

@@ -28,7 +28,8 @@ class ReadmeItem(Item, frozen=True, kw_only=True):
 class GetReadme(SavesContent[ReadmeItem], ProvesAbsence[ReadmeItem], Returns[FileContent]):
     """Read the README that the platform prefers for a repository.
 
-    Requests:  1; one more for a README above 1 MB. missing: ok: 1 more, the root's listing.
+    Requests:  1; for a README above 1 MB as json or object 2, or 4 where it changes in between, which a plan does not
+               count. missing: ok: 1 more, the root's listing.
     Category:  core. Lane: none.
     Result:    the file object with its Base64 content; for raw and html `size` and `sha256`. `save` writes the bytes.
     Lost answer: a read is repeated.
