@@ -129,6 +129,8 @@ class Obstacles:
                 probe_at = min(probe_at, probes.look_at(bucket) - time.middle(0.0))
             elif time.high - time.low > bucket.window_s * probes.WIDE_SHARE and not queue.is_end_moved:
                 probe_at -= time.middle(0.0) - time.low
+        elif time.is_guess and not time.is_refuted and now >= bucket.reset_at - time.high:
+            probe_at += probes.LOOK_AGAIN_MOST_S  # `/rate_limit` says it sooner
         if time.is_refuted:
             probe_at = min(probe_at, probes.probe_at(bucket, time.middle(now)) - time.middle(0.0))
         if now >= probe_at:

@@ -62,9 +62,10 @@ class ServerClock:
         else:
             self.low, self.high = low, high
 
-    def names_end(self, reset_at: float, sent: float) -> None:
+    def names_end(self, reset_at: float, sent: float, *, is_first: bool = False) -> None:
         """Note that a window that ends at `reset_at` (UTC epoch seconds) was open when a request of `sent` (monotonic)
-        was answered, where no `Date` comes: it is not later than that.
+        was answered, where no `Date` comes: it is not later than that. Unless that is the first word of all, moments
+        were already compared with this clock, and it is set back by no more than it has to.
         """
         most = reset_at - sent
         if self.is_known or not self.least <= most < self.most:
@@ -73,7 +74,8 @@ class ServerClock:
         if most >= self.low:
             self.high = self.high if self.is_guess else min(self.high, most)
         else:  # this machine's clock is ahead
-            self.low, self.high = max(self.least, most - WINDOW_MOST_S), most
+            width_s = WINDOW_MOST_S if is_first else 2 * EARLY_S
+            self.low, self.high = max(self.least, most - width_s), most
 
     def turned(self, reset_at: float, received: float) -> None:
         """Note that a window that ended at `reset_at` (UTC epoch seconds) was over when an answer was received

@@ -88,7 +88,7 @@ def test_a_window_that_is_open_refutes_the_local_clock() -> None:
     """Where no `Date` comes, and a window that should be over by this machine's clock is open, an end within an hour is
     all that is known, until that was seen; what was seen counts for more than a later word."""
     time = ServerClock.from_local(1_000.0, 0.0)
-    time.names_end(990.0, sent=1.0)
+    time.names_end(990.0, sent=1.0, is_first=True)
     assert time.is_refuted
     assert (time.low, time.high, time.is_guess) == (989.0 - 3_700.0, 989.0, True)
     time.turned(990.0, received=4.0)

@@ -77,6 +77,8 @@ def saw(permit: Permit, was_served: bool | None, now: float, time: ServerClock) 
     if permit.is_probe and bucket is not None:
         window, end = bucket.window, bucket.moved_from
         probes.saw(bucket, permit.window, was_served, time.middle(now), time.latest(now))
-        if bucket.window > window and end and time.is_known:
+        if not time.is_known:
+            bucket.lag_s = 0.0  # it is this clock that was wrong
+        elif bucket.window > window and end:
             stated_limits.tell_time(bucket, end, now, time)
         permit.queue.wake()

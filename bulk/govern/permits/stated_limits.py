@@ -159,7 +159,7 @@ def _tell_time_by_word(
     bucket, reset_at = queue.bucket, float(limits.reset)
     if bucket is None:
         if time.earliest(now) - PAST_MOST_S < reset_at:
-            time.names_end(reset_at, sent)
+            time.names_end(reset_at, sent, is_first=True)
         return
     witness, spent = bucket.asked if is_asked else bucket.shown, bucket.own - overlap + (not is_asked)
     if witness.is_blamed or spent <= 0 or bucket.is_assumed:
@@ -173,7 +173,7 @@ def _tell_time_by_word(
                 bucket.over = max(bucket.over, counted)
         elif not is_asked:
             queue.is_end_moved = True
-    elif is_named and not witness.is_vague and bucket.jitter_s < reset_at - bucket.reset_at < WINDOW_MOST_S:
+    elif is_named and not witness.is_vague and bucket.jitter_s < reset_at - bucket.reset_at < 2 * WINDOW_MOST_S:
         time.turned(bucket.reset_at, now)
 
 

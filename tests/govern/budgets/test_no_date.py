@@ -3,6 +3,8 @@
 `python -m tests.hostile.budgets` prints the whole matrix.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from tests.hostile import budgets
@@ -56,3 +58,18 @@ def test_looks_without_date_are_few(is_even: bool) -> None:
     assert used.share >= USED, told(used)
     assert [refused for _, _, refused in used.spent[1:]] == [0, 0], used.spent
     assert used.refused <= 8, told(used)
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+@pytest.mark.parametrize("skew_s", [0.0, 30.0, -30.0])
+@pytest.mark.parametrize("window_s", [60, 3_600])
+def test_right_headers_tell_the_time_of_longer_windows(window_s: int, skew_s: float, is_even: bool) -> None:
+    """The same in windows of a minute and an hour: after at most eight looks in the first one and a few in the next
+    two, windows follow each other without a gap of a fiftieth, and are used in full."""
+    cell = Cell(Headers.RIGHT, Answers.NOT_FOUND, limit=300, window_s=window_s, windows=7, has_date=False)
+    used = use(replace(cell, skew_s=skew_s, is_even=is_even))
+    assert used.spent[0][2] <= 8, used.spent
+    assert used.refused <= 8 + LOOKS, used.spent
+    last = used.spent[3:-1]
+    assert sum(served for _, served, _ in last) >= USED * 300 * len(last), used.spent
+    assert last[-1][0] - last[0][0] <= 1.02 * window_s * (len(last) - 1), used.spent
