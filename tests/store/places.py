@@ -68,7 +68,7 @@ class StorePlace:
         submission = runs.Submission(
             name=self.name,
             identity=self.identity,
-            bundle=b"bundle",
+            bundle=b"",
             engine=ENGINE,
             limits={} if limits is None else as_submitted(limits),
             grace_s=1.0,

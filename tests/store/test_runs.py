@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-from bulk.errors import RunDirectoryError, UsageError
+from bulk.errors import RunDirectoryError, RunStopped, UsageError
 from bulk.ledger.records import Minute
 from bulk.model import OutcomeKind
-from bulk.store import runs
+from bulk.store import bundles, runs
 from bulk.store.holding import Holding
 from bulk.store.leases import Kind, Lease, Shard
 from bulk.store.ledger import StoreLedger
@@ -42,6 +42,35 @@ def test_the_same_manifest_is_one_run(shared_store):
     with connection_to(shared_store) as store:
         run = runs.find(store, got[0][0])
     assert (run.state, run.shards, run.done, run.limits, run.workers) == ("running", 2, 0, {"concurrency": 8}, 0)
+
+
+def test_a_bundle_stays_as_long_as_a_run_has_it(shared_store, tmp_path):
+    """Who forgets a run takes the bundle away only where nobody submits another run with it: that one says so, or has
+    it.
+    """
+    shards, digest = ranges(((0, 0, 1),)), next(NAMES)
+    (tmp_path / "manifest.yaml").write_text(digest)
+    with connection_to(shared_store) as store, connection_to(shared_store) as another:
+
+        def submitted(name: str) -> runs.StoredRun:
+            runs.submit(store, submission(name, name, shards, bundle=bundle))
+            return runs.find(store, name)
+
+        bundle = bundles.upload(store, tmp_path, ["manifest.yaml"])
+        runs.forget(another, submitted(f"{digest}-a"))
+        with pytest.raises(RunStopped, match=r"went with another run .* the same command goes on"):
+            submitted(f"{digest}-b")
+        assert not runs.is_taken(store, f"{digest}-b")
+        bundles.upload(store, tmp_path, ["manifest.yaml"])
+        earlier = submitted(f"{digest}-a")
+        with store.transaction():  # the run is made, and not yet there for others
+            submitted(f"{digest}-b")
+            thread = threading.Thread(target=runs.forget, args=(another, earlier))
+            thread.start()
+            thread.join(0.3)
+        thread.join()
+        assert not runs.is_taken(store, f"{digest}-a")
+        assert bundles.download(store, bundle, tmp_path / "target") == ["manifest.yaml"]
 
 
 def test_a_name_belongs_to_one_manifest(shared_store):

@@ -254,6 +254,11 @@ DECLARE
 BEGIN
     INSERT INTO run (name, identity, identity_digest, bundle, engine, limits, grace_s)
     VALUES (new_name, new_identity, new_digest, new_bundle, new_engine, new_limits, new_grace_s) RETURNING id INTO made;
+    -- Who forgets another run with the same bundle waits for this one, or has just taken it away.
+    PERFORM FROM bundle_part WHERE bundle = new_bundle FOR KEY SHARE;
+    IF NOT FOUND AND new_bundle <> '' THEN
+        RAISE EXCEPTION 'what was uploaded for the run went with another run of the same, which was just forgotten';
+    END IF;
     -- Made apart and then attached: CREATE TABLE … PARTITION OF would wait for everybody who reads another run, and
     -- everybody who writes would wait behind it.
     FOREACH kind IN ARRAY ARRAY['outcome', 'chunk'] LOOP
@@ -273,6 +278,7 @@ BEGIN
     IF EXISTS (SELECT FROM shard s WHERE s.run = of_run AND s.lease_until > clock_timestamp()) THEN
         RAISE EXCEPTION 'workers are at work on it' USING ERRCODE = 'BU003';
     END IF;
+    PERFORM FROM bundle_part WHERE bundle = (SELECT bundle FROM run WHERE id = of_run) FOR UPDATE;  -- see make_run
     FOREACH kind IN ARRAY ARRAY['outcome', 'chunk'] LOOP
         EXECUTE format('TRUNCATE %I', kind || '_' || of_run);
     END LOOP;

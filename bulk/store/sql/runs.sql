@@ -21,7 +21,8 @@ SELECT name, no FROM bundle_part WHERE bundle = %s ORDER BY name, no
 SELECT data FROM bundle_part WHERE bundle = %s AND name = %s AND no = %s
 
 -- name: drop_bundles
-DELETE FROM bundle_part b WHERE b.at < clock_timestamp() - interval '1 day'
+DELETE FROM bundle_part b
+WHERE (SELECT max(p.at) FROM bundle_part p WHERE p.bundle = b.bundle) < clock_timestamp() - interval '1 day'
     AND NOT EXISTS (SELECT FROM run r WHERE r.bundle = b.bundle)
 
 -- name: add_jobs
