@@ -195,8 +195,9 @@ class Worker:
             await self._work_on(run, leases)
         except BulkError as flaw:
             log.warning("run %d: %s", run, flaw)
-            if not isinstance(flaw, RunDirectoryError):  # that is another worker's turn
-                self._leave_alone(run, SOON_S if isinstance(flaw, RunStopped) else AGAIN_S)
+            has_begun, is_soon = self._run is not None, isinstance(flaw, RunStopped | RunDirectoryError)
+            if not (has_begun and isinstance(flaw, RunDirectoryError)):  # that is another worker's turn
+                self._leave_alone(run, SOON_S if is_soon else AGAIN_S)
         finally:
             self._run = self._keeper = None
 

@@ -1,11 +1,14 @@
-"""Connections to the store that drop, as a pooler's do: the run goes on, and the worker is none the worse."""
+"""What a worker needs of the store is out of its reach: it goes on when it can, and asks now and then."""
 
+import signal
 from pathlib import Path
 
 import psycopg
 
+from bulk.cluster.engine_tag import engine_tag
 from tests.cluster.cluster import cluster
 from tests.crash.work import ORGANIZATION, Work
+from tests.store.places import StorePlace
 
 FLEET = Work(files=0, organizations=0, snapshots=0, refused=0)
 ITEMS = 40
@@ -30,3 +33,22 @@ def test_connections_that_drop_cost_moments(store_text: str, tmp_path: Path) -> 
         assert watched.exit_code == 0, watched.err
         assert made.effects() == ITEMS
         assert made.workers[0].poll() is None
+
+
+def test_a_run_that_can_not_be_read_is_left_alone(store_text: str, tmp_path: Path) -> None:
+    """Its bundle is not there: a worker says so once in a while, and has time for other runs."""
+    with cluster(store_text, tmp_path, FLEET, workers=0) as made:
+        place = StorePlace(store_text, tmp_path)
+        place.sql(
+            "UPDATE run SET engine = %s, identity = jsonb_set(identity, '{base_url}', to_jsonb(%s::text))",
+            engine_tag(),
+            made.sandbox.base_url,
+        )
+        worker = made.worker()
+        made.home.manifest(made.sandbox.base_url, {"reads": {"operation": "license.get", "items": [{}]}})
+        ran = made.home.run("run", "manifest.yaml", "--store", store_text, "--yes", "--progress", "none")
+        assert ran.exit_code == 0, ran.err
+        worker.send_signal(signal.SIGTERM)
+        _, err = worker.communicate(timeout=30)
+        assert 1 <= err.count("has no bundle") <= 5
+        place.close()
