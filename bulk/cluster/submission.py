@@ -23,8 +23,9 @@ from bulk.engine.agreement.approval import Approve
 from bulk.engine.agreement.gates import closed_gate
 from bulk.engine.execution import Prepared, prepare, report
 from bulk.engine.origin import Origin
-from bulk.errors import RunStopped
+from bulk.errors import RunStopped, UsageError
 from bulk.ledger.view import LedgerView
+from bulk.manifest.platform_section import base_url
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.report.record import Report
 from bulk.report.timeline import merged
@@ -80,6 +81,8 @@ async def submit_manifest(
     await anyio.to_thread.run_sync(refuse_other, store)
     manifest = read_manifest(path, overrides, environ)
     refuse_what_stays_here(manifest, "--store" if alone_as is None else "--workers")
+    if alone_as is None:
+        _refuse_unprotected(manifest.platform.base_url)
     with tempfile.TemporaryDirectory(prefix="bulk-submit-") as folder:
         workspace = Path(folder)
         prepared = await prepare(manifest, workspace, display, clock)
@@ -88,6 +91,14 @@ async def submit_manifest(
         origin = Origin.of(manifest, overrides)
         name, is_new = await anyio.to_thread.run_sync(_submit, store, prepared, origin, workspace, alone_as, clock)
     return Submitted(name, is_new, tuple(_notes(prepared.checked)))
+
+
+def _refuse_unprotected(address: str) -> None:
+    """Refuse a platform that no worker goes to, because its own command line knows no `allow_insecure_http`."""
+    try:
+        base_url(address, way_out=", or run it without --store")
+    except ValueError as flaw:
+        raise UsageError(f"--store: {address}: {flaw}") from None
 
 
 def _notes(checked: Checked) -> Iterator[str]:

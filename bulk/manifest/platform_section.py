@@ -19,13 +19,15 @@ _HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SEGMENTS = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _EXPECTED = "expected https://HOST/api/v3, or https://api.HOST for a cloud edition"
+_INSIST = ", or insist with `allow_insecure_http: true` in the manifest's `platform`"
 
 
-def base_url(text: str, *, allow_insecure_http: bool = False) -> str:
+def base_url(text: str, *, allow_insecure_http: bool = False, way_out: str = _INSIST) -> str:
     """Return `text` in one spelling: lower-case scheme and host, no default port, no slash at the end.
 
     Args:
         allow_insecure_http: take `http:` to another machine, where everyone on the way can read the token.
+        way_out: what is said of that beside `https:`.
 
     Raises:
         ValueError: it can't be used; the message says why and repeats nothing of it.
@@ -53,10 +55,7 @@ def base_url(text: str, *, allow_insecure_http: bool = False) -> str:
     host = _host(parts)
     path = _path(parts.path)
     if scheme == "http" and not allow_insecure_http and not is_loopback(host):
-        raise ValueError(
-            "plain http: would show the token to everyone on the way; use https:, "
-            "or insist with `allow_insecure_http: true` in the manifest's `platform`"
-        )
+        raise ValueError(f"plain http: would show the token to everyone on the way; use https:{way_out}")
     at = f"[{host}]" if ":" in host else host
     return f"{scheme}://{at}{'' if port in (None, _DEFAULT_PORTS[scheme]) else f':{port}'}{path}"
 

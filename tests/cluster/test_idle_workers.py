@@ -70,3 +70,21 @@ def test_each_worker_has_a_folder_of_its_own(
     shown = capsys.readouterr().err
     assert f"--dir: another worker has {folder}; give each" in shown or f"--dir: {folder}: " in shown
     assert "waits for runs" not in shown
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--lease", "nan", "nan is no number"),
+        ("--lease", "inf", "not in the range 2.0<=x<=3600.0"),
+        ("--lease", "1", "not in the range"),
+        ("--base-url", "http://code.example.com/api/v3", "use https:; no worker sends one so"),
+    ],
+)
+def test_what_a_worker_can_not_be_told(
+    store: str, option: str, value: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A lease without an end would never be taken over; a way out that is none is not named (exit 2)."""
+    where = store if option == "--base-url" else "postgresql://127.0.0.1:1/bulk"  # there no worker could begin
+    assert main(["worker", "--store", where, "--base-url", "http://127.0.0.1:9/api/v3", option, value]) == 2
+    assert words in capsys.readouterr().err

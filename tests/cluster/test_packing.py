@@ -79,6 +79,23 @@ def test_needs_by_key_stay_here(tmp_path: Path) -> None:
             refuse_what_stays_here(manifest)
 
 
+def test_what_no_worker_sends_is_not_submitted(shared_store: str, tmp_path: Path) -> None:
+    """A platform that is reached without encryption is refused where the manifest is submitted: no worker goes there,
+    whatever the manifest insists on, and says so at its start.
+    """
+    insists = "platform: {base_url: 'http://code.example.com/api/v3', allow_insecure_http: true}"
+    jobs = "jobs: {reads: {operation: readme.get, items: [{owner: a, repo: unprotected}]}}"
+    (tmp_path / "m.yaml").write_text(f"version: 1\n{insists}\n{jobs}\n")
+
+    async def submitted() -> None:
+        with StoreConnection(address.read(shared_store), "tests") as store:
+            path = tmp_path / "m.yaml"
+            await submit_manifest(path, store, overrides=Overrides(), environ={}, display=Silence())
+
+    with pytest.raises(UsageError, match=r"use https:, or run it without --store"):
+        anyio.run(submitted)
+
+
 def test_equal_reads_are_noted_where_one_is_sent(shared_store: str, tmp_path: Path) -> None:
     """In a store each of them is sent, and no note says otherwise."""
     items = "[{owner: a, repo: b, id: '1'}, {owner: a, repo: b, id: '2'}]"

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
 
 
+def _number(_: click.Context, option: click.Parameter, given: float) -> float:
+    """Refuse what is neither more nor less than the bounds: nan."""
+    if math.isnan(given):
+        raise click.BadParameter("nan is no number of seconds.", param=option)
+    return given
+
+
 @click.command(cls=Command)
 @stored.needed_store
 @click.option(
@@ -25,7 +33,8 @@ if TYPE_CHECKING:
 @click.option(
     "--dir", "folder", type=click.Path(path_type=Path), help="Where it keeps its files. Default: a new folder."
 )
-@click.option("--lease", "lease_s", type=click.FloatRange(min=2.0), default=30.0, show_default=True, metavar="SECONDS",
+@click.option("--lease", "lease_s", type=click.FloatRange(2.0, 3_600.0), default=30.0, show_default=True,
+              metavar="SECONDS", callback=_number,
               help="So long a shard is its own after it was last heard of.")  # fmt: skip
 @click.option(
     "--secrets",
@@ -73,7 +82,7 @@ def worker(
     from bulk.store import address
 
     try:
-        platforms = [base_url(text, allow_insecure_http=False) for text in base_urls]
+        platforms = [base_url(text, way_out="; no worker sends one so") for text in base_urls]
         credentials = _sources(overrides)
     except ValueError as error:
         raise UsageError(f"bulk worker: {error}") from None
