@@ -53,7 +53,7 @@ def read(text: str) -> StoreAddress:
         found = conninfo_to_dict(text)
     except psycopg.Error:
         raise UsageError(_EXPECTED) from None
-    if any(found.get(name) for name in _SECRETS):
+    if any(found.get(name) for name in _SECRETS) or ":" in str(found.get("user", "")):  # u%3Apassword@ is one user
         raise UsageError(
             "--store: a password must not stand on a command line; put it into a file of mode 0600, as "
             "HOST:PORT:DATABASE:USER:PASSWORD, and let PGPASSFILE name that file"

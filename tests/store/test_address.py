@@ -17,6 +17,7 @@ from tests.store.proxy import link_to
         f"postgresql://db.example.com/bulk?password={SECRET}",
         f"postgresql://bulk@db.example.com/bulk?sslpassword={SECRET}",
         f"service=bulk password={SECRET}",
+        f"postgresql://bulk%3A{SECRET}@db.example.com/bulk",
     ],
 )
 def test_a_password_is_refused_and_not_repeated(text):
