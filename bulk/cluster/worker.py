@@ -270,7 +270,7 @@ class Worker:
             return  # what was in flight may still arrive: the leases end by themselves, later than that
         await keeper.release()
         if ended.exit_code == ExitCode.CREDENTIAL_REFUSED:
-            await keeper.stop(ended.why)
+            await keeper.stop(f"worker {self.name}: {ended.why}")  # others may have a better token
         elif not keeper.is_told_to_end and not self._is_ending:  # the platform is out of reach, say
             self._leave_alone(number, SOON_S)
             return

@@ -18,6 +18,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from bulk.errors import UsageError
 
 VERIFIED = "verify-full"
+PASSWORD_FILE = (
+    "put it into a file of mode 0600, as HOST:PORT:DATABASE:USER:PASSWORD, and let PGPASSFILE name that file"
+)
 _URI = ("postgresql://", "postgres://")
 _EXPECTED = "--store: expected a libpq URI, postgresql://USER@HOST/DATABASE, or service=NAME"
 _SECRETS = ("password", "sslpassword")
@@ -54,10 +57,7 @@ def read(text: str) -> StoreAddress:
     except psycopg.Error:
         raise UsageError(_EXPECTED) from None
     if any(found.get(name) for name in _SECRETS) or ":" in str(found.get("user", "")):  # u%3Apassword@ is one user
-        raise UsageError(
-            "--store: a password must not stand on a command line; put it into a file of mode 0600, as "
-            "HOST:PORT:DATABASE:USER:PASSWORD, and let PGPASSFILE name that file"
-        )
+        raise UsageError(f"--store: a password must not stand on a command line; {PASSWORD_FILE}")
     service = found.get("service") or os.environ.get("PGSERVICE")
     if service:
         found = {**_service(str(service)), **found}

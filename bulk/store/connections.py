@@ -22,7 +22,7 @@ from bulk.clock import Clock
 from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
 from bulk.exit_codes import ExitCode
 from bulk.redaction import redact
-from bulk.store.address import VERIFIED, StoreAddress, is_here
+from bulk.store.address import PASSWORD_FILE, VERIFIED, StoreAddress, is_here
 
 FENCED, GIVEN_UP, AT_WORK = "BU001", "BU002", "BU003"
 """What the store's own functions raise."""
@@ -180,7 +180,8 @@ def connect(address: StoreAddress, purpose: str, ending: Ending | None = None) -
 def _unreached(address: StoreAddress, error: psycopg.Error) -> BulkError:
     said = said_by(error)
     if any(phrase in said for phrase in _HOPELESS):
-        return UsageError(f"--store: {address} refuses: {said}")
+        way_out = f"; {PASSWORD_FILE}" if "no password supplied" in said else ""
+        return UsageError(f"--store: {address} refuses: {said}{way_out}")
     return RunStopped(f"the store {address} can't be reached: {said}; nothing recorded is lost")
 
 

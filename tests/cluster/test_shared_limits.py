@@ -1,5 +1,6 @@
 """Two workers with one token: one budget, and what one of them is told holds for both."""
 
+import re
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,7 +53,7 @@ def test_workers_leave_to_others_what_the_hour_says(store_text: str, tmp_path: P
 
 
 def test_a_token_that_is_refused_stops_both(store_text: str, tmp_path: Path) -> None:
-    """After the first 401 what is in flight is all that still comes; the run says so, and its exit code is 4."""
+    """After the first 401 what is in flight is all that still comes; the run says so and whose token it was, exit 4."""
     with cluster(store_text, tmp_path, READS, "--token", "short=octoadmin:6", "--latency", "50", workers=0) as made:
         made.home.token = "short"
         reads(made.home, made.sandbox.base_url, 2_000)
@@ -60,7 +61,7 @@ def test_a_token_that_is_refused_stops_both(store_text: str, tmp_path: Path) -> 
         made.worker()
         ran = made.home.run(*run_arguments(store_text))
         assert ran.exit_code == 4, ran.err
-        assert "401" in ran.err
+        assert re.search(rf"worker \S+-({'|'.join(str(worker.pid) for worker in made.workers)}): .*401", ran.err)
         asked, sent = made.sandbox.journal(), made.sandbox.requests()
         assert any(line["status"] == 401 for line in asked)
         assert sum(line["status"] in (401, 403) for line in sent) <= 16, Counter(line["status"] for line in sent)

@@ -4,7 +4,8 @@ import pytest
 
 from bulk.errors import UsageError
 from bulk.store import address
-from bulk.store.connections import StoreConnection
+from bulk.store.connections import StoreConnection, connect
+from bulk.store.server.private_server import Server
 from tests.canaries import STORE_PASSWORD as SECRET
 from tests.store.places import connection_to
 from tests.store.proxy import link_to
@@ -123,3 +124,17 @@ def test_authorities_are_those_that_the_user_names(monkeypatch, tmp_path):
     (tmp_path / ".postgresql").mkdir()
     (tmp_path / ".postgresql" / "root.crt").touch()
     assert "sslrootcert" not in address.read(text).conninfo
+
+
+def test_a_password_that_is_missing_has_a_place(monkeypatch):
+    """A server that asks for one: the message says where it belongs."""
+    monkeypatch.setenv("PGPASSFILE", "/nowhere")
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    server = Server(is_durable=False)
+    try:
+        (server.folder / "data" / "pg_hba.conf").write_text("local all all scram-sha-256\n")
+        server.start()
+        with pytest.raises(UsageError, match=r"no password supplied; put it into a file of mode 0600.*PGPASSFILE"):
+            connect(address.read(server.store()), "tests")
+    finally:
+        server.remove()
