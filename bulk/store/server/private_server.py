@@ -97,28 +97,32 @@ class Server:
         self._as = _runs_as()
         self.folder = _new_folder()
         self._data = self.folder / "data" if data is None else data
+        self._process: subprocess.Popen[bytes] | None = None
+        self._settings = {**_SETTINGS, "unix_socket_directories": str(self.folder)}
+        self._settings |= {} if is_durable else _FORGETFUL
+        try:
+            self._set_up(programs)
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+
+    def _set_up(self, programs: Path) -> None:
+        """Make what the server needs on the disk."""
         self._data.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._as:
             for folder in {self.folder, self._data.parent}:
                 os.chown(folder, int(str(self._as["user"])), int(str(self._as["group"])))
         self._binaries = self._reachable(programs)
-        self._process: subprocess.Popen[bytes] | None = None
-        self._settings = {**_SETTINGS, "unix_socket_directories": str(self.folder)}
-        self._settings |= {} if is_durable else _FORGETFUL
         if not self._data.exists():
             self._make()
-            if data is not None:
+            if not self._data.is_relative_to(self.folder):  # it stays
                 os.sync()  # initdb would do so file by file: seconds
 
     def _make(self) -> None:
         new = self._data.with_name(self._data.name + ".new")
         shutil.rmtree(new, ignore_errors=True)  # of one that was killed
         options = ["-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale", "--no-sync", "--no-instructions"]
-        try:
-            self._run("initdb", "-D", str(new), *options)
-        except RunStopped:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            raise
+        self._run("initdb", "-D", str(new), *options)
         new.rename(self._data)
 
     def store(self, database: str = "postgres") -> str:

@@ -125,8 +125,13 @@ def _kept_data(meeting: Path, *, is_to_make: bool) -> Path | None:
         folder = Path(tempfile.mkdtemp(prefix="bulk-store-", dir=_LASTING))
     else:
         folder = meeting.absolute() / "database"
-    with replacing(noted) as file:
-        file.write(msgspec.json.encode(str(folder / "data")))
+    try:
+        with replacing(noted) as file:
+            file.write(msgspec.json.encode(str(folder / "data")))
+    except OSError:
+        with contextlib.suppress(OSError):  # it is there where it is in a folder of root's
+            folder.rmdir()
+        raise
     return folder / "data"
 
 
@@ -212,6 +217,14 @@ def _is_over(meeting: Path, pipe: IO[bytes]) -> bool:
         return not is_used
 
 
+def _said_by(error: OSError) -> str:
+    """Return what an error of the file system says, and of which file; of several files, what the first one's says."""
+    if isinstance(error, shutil.Error):
+        _, place, why = error.args[0][0]
+        return f"{place}: {why}"
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+
+
 def _fall_silent() -> None:
     """Let go of the pipe to whoever waits for the server to be ready."""
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -229,3 +242,7 @@ if __name__ == "__main__":
         keep(Path(sys.argv[1]), sys.argv[2])
     except BulkError as flaw:
         sys.exit(str(flaw))
+    except OSError as flaw:
+        sys.exit(
+            f"{_said_by(flaw)}; correct that or free some space (TMPDIR names another folder for what is temporary)"
+        )

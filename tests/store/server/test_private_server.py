@@ -30,6 +30,16 @@ with shared_server(Path(sys.argv[1]), FORGETFUL) as place:
     sys.stdin.read()
 """
 
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from bulk.store.server.shared_server import FORGETFUL, shared_server
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # as on a full disk, no file gets long
+with shared_server(Path(sys.argv[1]), FORGETFUL):
+    pass
+"""
+
 
 def test_its_programs_are_where_the_user_says(tmp_path, monkeypatch):
     """`BULK_POSTGRES_BIN` counts before all else; without any PostgreSQL the message says how to get one."""
@@ -214,3 +224,16 @@ def test_a_server_whose_first_user_is_killed_ends(tmp_path):
         user.kill()
     remove(meeting)  # waits for its end
     assert not meeting.exists()
+
+
+def test_a_full_disk_leaves_nothing_and_is_said_in_words(tmp_path):
+    """What can't be written is named with the way out, no traceback; the server's own folder is gone again."""
+    with tempfile.TemporaryDirectory() as temporary:  # its name is short enough for a socket in it
+        command = [sys.executable, "-c", FULL, str(tmp_path / "meeting")]
+        done = subprocess.run(
+            command, cwd=ROOT, env={**os.environ, "TMPDIR": temporary}, capture_output=True, text=True, check=False
+        )
+        said = done.stderr.partition("RunStopped: PostgreSQL did not start: ")[2]
+        assert "File too large" in said, done.stderr
+        assert 'File "' not in said
+        assert list(Path(temporary).iterdir()) == []
