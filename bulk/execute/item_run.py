@@ -22,10 +22,9 @@ from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.preview import Planned
 from bulk.execute.recorder import Recorder
-from bulk.execute.requests.context import RequestContext
+from bulk.execute.requests.context import RequestContext, Tried, outcome_of
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.retry_budget import RetryBudget, pause_s
-from bulk.execute.requests.tried import Tried, outcome_of
 from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
 from bulk.execute.writes.recent_creations import RecentCreations

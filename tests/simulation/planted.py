@@ -13,8 +13,8 @@ import aiohttp
 
 from bulk.bundle import index
 from bulk.execute import item_run, recorder
+from bulk.execute.requests.context import Tried
 from bulk.execute.requests.request_sender import RequestSender
-from bulk.execute.requests.tried import Tried
 from bulk.execute.writes import recent_writes, settle
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Account, Permit

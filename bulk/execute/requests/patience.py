@@ -2,8 +2,8 @@
 
 import random
 
+from bulk.execute.requests.context import Tried
 from bulk.execute.requests.retry_budget import is_enough, unexplained_pause_s, weight
-from bulk.execute.requests.tried import Tried
 from bulk.govern.governor import Governor
 from bulk.model import FailureKind
 from bulk.platform.classification import VerdictKind

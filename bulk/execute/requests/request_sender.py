@@ -15,11 +15,10 @@ import anyio
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from bulk.clock import Clock
-from bulk.execute.requests.context import ItemTally, RequestContext
+from bulk.execute.requests.context import ItemTally, RequestContext, Tried, is_decided, result_of
 from bulk.execute.requests.patience import Patience
 from bulk.execute.requests.redirects import REDIRECTS, judged_elsewhere, led_astray
 from bulk.execute.requests.retry_budget import Served
-from bulk.execute.requests.tried import Tried, is_decided, result_of
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Permit

@@ -9,11 +9,10 @@ from typing import Any
 
 from bulk.clock import Clock
 from bulk.execute.recorder import Recorder
-from bulk.execute.requests.context import RequestContext
+from bulk.execute.requests.context import RequestContext, Tried
 from bulk.execute.requests.patience import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.retry_budget import pause_s, unexplained_pause_s
-from bulk.execute.requests.tried import Tried
 from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.ledger.records import Intent, Withdrawn
 from bulk.manifest.manifest import Entry

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bulk.execute.requests.context import Tried, outcome_of
 from bulk.execute.requests.patience import (
     LIMITED_TRIES,
     PAUSE_FIRST_S,
@@ -15,7 +16,6 @@ from bulk.execute.requests.patience import (
     UNEXPLAINED_TRIES,
     Patience,
 )
-from bulk.execute.requests.tried import Tried, outcome_of
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.bodies.body_reader import ROOM_BYTES
 from bulk.platform.classification import Verdict, VerdictKind
