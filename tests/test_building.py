@@ -59,10 +59,8 @@ def contents(wheel: Path) -> set[str]:
         return set(archive.namelist())
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
+def small_project(root: Path) -> Path:
     """A project of the same shape, with two small modules that are compiled."""
-    root = tmp_path / "project"
     for package, module, code in (
         ("bulk", "one", "def twice(number: int) -> int:\n    return 2 * number\n"),
         ("jobs/bulk_jobs", "two", "def half(number: int) -> int:\n    return number // 2\n"),
@@ -75,25 +73,39 @@ def small(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_wheel_has_extension_modules_where_a_compiler_works(small: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """The small project, for one test to change."""
+    return small_project(tmp_path / "project")
+
+
+@pytest.fixture(scope="module")
+def compiled_wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """What is in the small project's wheel; a module imports later what is not installed.
+
+    It is built once: the C compiler takes six seconds.
+    """
+    folder = tmp_path_factory.mktemp("compiled")
+    root = small_project(folder / "project")
+    with (root / "bulk" / "one.py").open("a") as module:
+        module.write("def later() -> object:\n    import never_installed\n\n    return never_installed\n")
+    done = build(root, folder / "made", BULK_COMPILE="")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = (folder / "made").iterdir()
+    return contents(wheel)
+
+
+def test_a_wheel_has_extension_modules_where_a_compiler_works(compiled_wheel: set[str]) -> None:
     """Each listed module is in the wheel as Python and, where a C compiler works, as an extension module too."""
-    done = build(small, tmp_path / "made", BULK_COMPILE="")
-    assert done.returncode == 0, done.stderr
-    (wheel,) = (tmp_path / "made").iterdir()
-    assert {"bulk/one.py", "bulk_jobs/two.py"} <= contents(wheel)
-    compiled = {name.partition(".")[0] for name in contents(wheel) if name.endswith(".so") and "mypyc" not in name}
+    assert {"bulk/one.py", "bulk_jobs/two.py"} <= compiled_wheel
+    compiled = {name.partition(".")[0] for name in compiled_wheel if name.endswith(".so") and "mypyc" not in name}
     assert compiled == (set() if hatch_build.fault_of_the_compiler() else {"bulk/one", "bulk_jobs/two"})
 
 
-def test_what_an_extra_brings_need_not_be_there(small: Path, tmp_path: Path) -> None:
+def test_what_an_extra_brings_need_not_be_there(compiled_wheel: set[str]) -> None:
     """A module that imports later what is not installed is compiled all the same."""
-    with (small / "bulk" / "one.py").open("a") as module:
-        module.write("def later() -> object:\n    import never_installed\n\n    return never_installed\n")
-    done = build(small, tmp_path / "made", BULK_COMPILE="")
-    assert done.returncode == 0, done.stderr
-    (wheel,) = (tmp_path / "made").iterdir()
-    compiled = any(name.startswith("bulk/one.") and name.endswith(".so") for name in contents(wheel))
-    assert compiled == (hatch_build.fault_of_the_compiler() is None), done.stdout + done.stderr
+    compiled = any(name.startswith("bulk/one.") and name.endswith(".so") for name in compiled_wheel)
+    assert compiled == (hatch_build.fault_of_the_compiler() is None)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bulk.urls import file_path, flaw_of_path, flaw_of_segment, query, segment
 
-NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1, max_size=20) | st.sampled_from(
+NAMES = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=20) | st.sampled_from(
     ["%2e%2e", "a/b", "a?b", "a#b", "a%00", "..", ".", "\\", "é", "ent:platform", "-", "_x", "a..b", "~", "a b"]
 )
 SAFE = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=@%")
@@ -96,7 +96,7 @@ def test_queries() -> None:
     )
 
 
-@given(value=st.text(st.characters(codec="utf-8"), max_size=20))
+@given(value=st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
 def test_a_query_is_read_back(value: str) -> None:
     """Whatever the value: one parameter, the same value."""
     assert parse_qsl(query(name=value), keep_blank_values=True) == [("name", value)]
