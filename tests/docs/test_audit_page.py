@@ -1,8 +1,6 @@
 """The how-to page on audits: every command of it is run against a sandbox, in its order."""
 
-import os
 import re
-import sys
 from pathlib import Path
 
 from tests.docs.shown import DOCS, blocks
@@ -15,11 +13,7 @@ DAYS = ("runs/2026-11-24", "runs/2026-11-25")
 
 def test_every_command_of_the_page_works(tmp_path: Path) -> None:
     """A reader who writes the files and types the commands gets exit 0: what is violated is waived."""
-    program = tmp_path / "bin" / "bulk"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m bulk "$@"\n')
-    program.chmod(0o755)
-    home = Home(tmp_path, variables={"AUDIT_TOKEN": ADMIN, "PATH": f"{program.parent}:{os.environ['PATH']}"})
+    home = Home(tmp_path, variables={"AUDIT_TOKEN": ADMIN})
     with served(tmp_path / "sandbox") as sandbox:
         for block in blocks(PAGE):
             if block.title:
@@ -30,7 +24,7 @@ def test_every_command_of_the_page_works(tmp_path: Path) -> None:
             typed = line.replace(NIGHT, nights[-1]) if nights else line
             for day, night in zip(DAYS, nights, strict=False):
                 typed = typed.replace(day, f"audits/fleet/runs/{night}")
-            ran = home.run_any(["sh", "-c", typed])
+            ran = home.run_typed(typed, home.environment())
             codes[line] = ran.exit_code
             assert ran.exit_code == 0, f"{typed}: {ran.err}"
     assert len(codes) == 9

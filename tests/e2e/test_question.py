@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.platform import BULK, Home, Served, served
+from tests.e2e.support.platform import Home, Process, Served, served, start
 
 QUESTION = b"Begin? [y/N] "
 QUIET_S = 0.8
@@ -50,7 +50,7 @@ def files(count: int) -> dict[str, Any]:
 class Terminal:
     """A command whose standard input and standard error are a terminal."""
 
-    process: "subprocess.Popen[bytes]"
+    process: Process
     descriptor: int
     seen: bytearray = field(default_factory=bytearray)
 
@@ -68,7 +68,7 @@ class Terminal:
     def wait_question(self) -> str:
         """What was shown up to the question, behind which nothing is written."""
         while QUESTION not in self.seen:
-            assert self.read(20.0), self.seen.decode()
+            assert self.read(60.0), self.seen.decode()
         assert not self.read(QUIET_S), self.seen.decode()
         return self.seen.decode().replace("\r\n", "\n")
 
@@ -78,23 +78,22 @@ class Terminal:
 
     def end(self) -> int:
         """The exit code; what was shown meanwhile is in `seen`."""
-        while self.read(20.0):
+        while self.read(60.0):
             pass
-        return self.process.wait(20)
+        return self.process.wait(60)
 
 
 @contextmanager
 def on_terminal(home: Home, *arguments: str, stderr: int | None = None) -> Iterator[Terminal]:
     """`bulk` on a terminal of its own; `stderr` may be elsewhere."""
     ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [*BULK, *arguments],
-        cwd=home.folder,
-        env={**home.environment(), "TERM": "xterm", "NO_COLOR": "1"},
+    with start(
+        arguments,
+        home.folder,
+        {**home.environment(), "TERM": "xterm", "NO_COLOR": "1"},
         stdin=theirs,
         stdout=subprocess.DEVNULL,
         stderr=theirs if stderr is None else stderr,
-        start_new_session=True,
     ) as process:
         os.close(theirs)
         try:
@@ -215,4 +214,4 @@ def test_the_demo_asks_nothing(home: Home) -> None:
     with on_terminal(home, "demo") as terminal:
         while terminal.read(60.0):
             assert QUESTION not in terminal.seen
-        assert terminal.process.wait(20) == 0
+        assert terminal.process.wait(60) == 0

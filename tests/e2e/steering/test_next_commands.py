@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.judging import effects
-from tests.e2e.support.platform import BULK, Home, Ran, Served, served, wait_for
+from tests.e2e.support.platform import Home, Ran, Served, served, wait_for
 
 FLEET = {"organization": "acme-fleet", "count": 200, "readme_bytes": 100}
 PLACE = "my run; rm -rf"
@@ -59,7 +59,7 @@ def started_with(sandbox: Served) -> tuple[str, ...]:
 def shell(home: Home, command: str) -> Ran:
     """What a shell makes of a line that begins with `bulk`."""
     assert command.startswith("bulk "), command
-    return home.run_any(["sh", "-c", f'bulk() {{ {shlex.join(BULK)} "$@"; }}; {command}'])
+    return home.run_typed(command, home.environment())
 
 
 def told_everywhere(home: Home) -> set[str]:
@@ -88,7 +88,7 @@ def test_a_stopped_run(home: Home, sandbox: Served) -> None:
     with home.running(*started_with(sandbox)) as process:
         wait_for(lambda: len(sandbox.requests()) >= before + 10, process)
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 143, err
     printed = err.splitlines()[-1]
     assert told_everywhere(home) == {printed}
@@ -112,7 +112,7 @@ def test_a_killed_run(home: Home, sandbox: Served) -> None:
     with home.running(*started_with(sandbox)) as process:
         wait_for(lambda: len(sandbox.requests()) >= before + 10, process)
         process.kill()
-        process.wait(10)
+        process.wait(60)
     assert "Report:" not in home.run("report", PLACE).out
     (command,) = told_everywhere(home)
     ran = shell(home, command)
@@ -130,7 +130,7 @@ def test_a_run_that_was_killed_while_it_was_checked(home: Home, sandbox: Served)
     with home.running(*started_with(sandbox), "--limit", "3") as process:
         wait_for((home.folder / PLACE / "origin.json").exists, process)
         process.kill()
-        process.wait(10)
+        process.wait(60)
     assert not (home.folder / PLACE / "ledger.db").exists()
     ran = home.run("resume", PLACE)
     assert ran.exit_code == 0, ran.err
@@ -143,7 +143,7 @@ def test_items_that_were_not_read_to_their_end(home: Home, sandbox: Served) -> N
     with home.start(*started_with(sandbox), stdin=subprocess.PIPE) as process:
         wait_for((home.folder / PLACE / "stdin-files.jsonl.part").exists, process)
         process.kill()
-        process.wait(10)
+        process.wait(60)
     ran = home.run("resume", PLACE)
     assert ran.exit_code == 5
     command = re.search("`(bulk run .*)`", ran.err)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -31,15 +32,14 @@ def start(
     folder: Path,
     environment: Mapping[str, str],
     stdin: int = subprocess.DEVNULL,
+    stdout: int = subprocess.PIPE,
     stderr: int | None = subprocess.PIPE,
 ) -> Process:
-    """Start a command of `bulk`, whose standard output is a pipe."""
+    """Start a command of `bulk`."""
     if _FORKERY.can_start(environment):
-        return _FORKERY.start(arguments, folder, environment, stdin, stderr)
+        return _FORKERY.start(arguments, folder, environment, stdin=stdin, stdout=stdout, stderr=stderr)
     command = [*BULK, *arguments]
-    return subprocess.Popen(
-        command, cwd=folder, env=environment, text=True, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr
-    )
+    return subprocess.Popen(command, cwd=folder, env=environment, text=True, stdin=stdin, stdout=stdout, stderr=stderr)
 
 
 def has_ended(process: Process, seconds: float) -> bool:
@@ -96,7 +96,7 @@ def served(folder: Path, *options: str, seed: Mapping[str, Any] | None = None) -
             yield Served(base_url, folder, process, journal)
         finally:
             process.send_signal(signal.SIGTERM)
-            if not has_ended(process, 20):
+            if not has_ended(process, 60):
                 process.kill()  # nobody waits for its end without an end
                 raise AssertionError("the sandbox did not end when it was told to")
 
@@ -142,12 +142,18 @@ class Home:
         """Start a command of `bulk`."""
         return start(arguments, self.folder, self.environment(), stdin)
 
-    def start_any(self, command: Sequence[str], stdin: int = subprocess.DEVNULL) -> Process:
+    def start_any(
+        self,
+        command: Sequence[str],
+        stdin: int = subprocess.DEVNULL,
+        *,
+        environment: Mapping[str, str] | None = None,
+    ) -> Process:
         """Start any command."""
         return subprocess.Popen(
             command,
             cwd=self.folder,
-            env=self.environment(),
+            env=environment or self.environment(),
             text=True,
             stdin=stdin,
             stdout=subprocess.PIPE,
@@ -172,6 +178,13 @@ class Home:
         """Run any command to its end; `stdin` is what it reads."""
         process = self.start_any(command, subprocess.DEVNULL if stdin is None else subprocess.PIPE)
         return _to_its_end(process, stdin, timeout_s)
+
+    def run_typed(self, line: str, environment: Mapping[str, str]) -> Ran:
+        """Run a line as somebody types it: in a shell, unless it is `bulk` with words that no shell changes."""
+        if line.startswith("bulk ") and not set(line) & set("$`*?[]{}~|&;<>()#\\\n"):
+            return _to_its_end(start(shlex.split(line)[1:], self.folder, environment), None, 180.0)
+        known = f'bulk() {{ {shlex.join(BULK)} "$@"; }}; {line}'
+        return _to_its_end(self.start_any(["bash", "-c", known], environment=environment), None, 180.0)
 
     def results(self, run_dir: str) -> list[dict[str, Any]]:
         """The lines of a run's `results.jsonl`."""
