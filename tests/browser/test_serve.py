@@ -87,7 +87,7 @@ def test_a_run_is_watched_and_steered_to_its_end(browser: Browser, tmp_path: Pat
             assert _told(seen) == _ended(view), "paused, it says exactly what the ledger says"
             seen.agree("Resume")
             seen.page.locator(".pill", has_text="complete").wait_for()
-            assert process.wait(20) == 1
+            assert process.wait(60) == 1
         seen.page.locator("#plots figure").first.wait_for()
         assert f"{ITEMS} of {ITEMS} items" in seen.text("#standing")
         assert "bulk retry" in seen.text(".go")

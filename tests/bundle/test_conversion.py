@@ -143,10 +143,10 @@ def test_a_process_that_was_killed_loses_no_file(converter, folder):
     threads = [threading.Thread(target=many) for _ in range(2)]
     for thread in threads:
         thread.start()
-    assert killed.wait(30)
+    assert killed.wait(60)
     converter._child.kill()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert found == [wanted] * 20
 
 
@@ -179,7 +179,7 @@ def test_it_ends_with_its_owner_and_gets_no_secret(folder):
             assert b"PATH" in names
             assert b"BULK_TOKEN" not in names
         owner.kill()
-        owner.wait(30)
+        owner.wait(60)
     until = time.monotonic() + 20
     while not is_over(pid):
         assert time.monotonic() < until, "it goes on without its owner"

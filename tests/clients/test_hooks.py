@@ -78,7 +78,7 @@ async def test_a_webhook_of_pygithub_is_pinged(pygithub: Connect, receiver: Rece
     def recorded() -> list[Any]:
         return list(organization.get_hook_deliveries(made.id))
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while not (deliveries := await to_thread.run_sync(recorded)):
             pass
     (record,) = deliveries

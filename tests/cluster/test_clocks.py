@@ -48,7 +48,7 @@ def test_workers_whose_clocks_are_wrong_by_an_hour(store_text: str, tmp_path: Pa
             assert most_claims(store_text) == 1
             made.holder().kill()
             made.shorten_grace()
-            out, err = waiting.communicate(timeout=90.0)
+            out, err = waiting.communicate(timeout=240.0)
             assert waiting.returncode in (1, 6), out + err
         assert most_claims(store_text) > 1
         lines = made.sandbox.journal()

@@ -51,7 +51,7 @@ def test_a_worker_without_work_shows_that_it_lives(store: str, tmp_path: Path) -
             assert comes_true(lambda: is_heard(store)), "it says nothing by itself"
             assert comes_true(lambda: worker_of(asker)["state"] == "idle")
             process.kill()
-            process.wait(20)
+            process.wait(60)
         make_old(store)
         assert comes_true(lambda: worker_of(asker)["state"] == "gone")
 

@@ -48,7 +48,7 @@ def test_who_takes_over_makes_the_same_items(store_text: str, tmp_path: Path) ->
             made.wait_for_effects(6)
             made.holder("make").kill()
             made.shorten_grace()
-            out, err = waiting.communicate(timeout=90.0)
+            out, err = waiting.communicate(timeout=240.0)
             assert waiting.returncode == 0, out + err
         with psycopg.connect(store_text) as connection:
             taken_over = "SELECT max(epoch) FROM bulk.shard WHERE kind = 'make'"

@@ -23,7 +23,7 @@ GRACE_S = 7.0
 
 def judged(made: Cluster, waiting: Process, work: Work = WORK) -> None:
     """By the sandbox's journal and git history."""
-    out, err = waiting.communicate(timeout=90.0)
+    out, err = waiting.communicate(timeout=240.0)
     assert waiting.returncode in (1, 6), out + err
     lines = made.sandbox.journal()
     nothing_lost_or_doubled(work, lines, made.sandbox.folder / "state")
@@ -44,7 +44,7 @@ def test_a_run_is_paused_and_goes_on_with_another_worker(store_text: str, tmp_pa
         assert watched.exit_code == 3, watched.err
         sent = len(made.sandbox.requests())
         made.workers[0].send_signal(signal.SIGTERM)
-        assert made.workers[0].wait(20) == 0
+        assert made.workers[0].wait(60) == 0
         assert len(made.sandbox.requests()) == sent
         assert made.home.run("resume", name, "--store", store_text).exit_code == 0
         with made.home.running(*run_arguments(store_text)) as waiting:

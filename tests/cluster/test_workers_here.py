@@ -62,7 +62,7 @@ def kill(*pids: int) -> None:
 
 
 def ended(command: Process) -> tuple[int | None, str]:
-    _, err = command.communicate(timeout=60.0)
+    _, err = command.communicate(timeout=240.0)
     assert "Traceback" not in err, err
     return command.returncode, err
 

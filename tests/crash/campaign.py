@@ -73,7 +73,7 @@ def _kill_at_random(home: Home, sandbox: Served, dice: random.Random) -> bool:
                 requests -= journal.read().count(b"\n")
                 is_over = has_ended(process, TICK_S)
         process.send_signal(signal.SIGKILL)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
     assert "Traceback" not in err, err
     return is_over
 

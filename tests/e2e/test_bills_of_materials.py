@@ -82,7 +82,7 @@ def test_a_bill_that_changes_while_the_run_goes_is_not_taken_for_what_was_sent(h
         process = home.start("run", "second.yaml", "--run-dir", "second")
         wait_for((home.folder / "second/check.json").exists, process)
         home.write("sboms/0.json", cyclonedx_json(graph(20, 3)))
-        _, said = process.communicate(timeout=50)
+        _, said = process.communicate(timeout=60)
         assert process.returncode == 1, said
         assert len(sandbox.requests(path="snapshots")) == 3
     lines = [json.loads(line) for line in (home.folder / "second/results.jsonl").read_text().splitlines()]
@@ -152,7 +152,7 @@ def test_a_killed_conversion_loses_and_doubles_nothing(home):
             for pid in children(process.pid):
                 os.kill(pid, signal.SIGKILL)
                 killed.add(pid)
-        _, said = process.communicate(timeout=50)
+        _, said = process.communicate(timeout=60)
         assert (process.returncode, len(killed) > 1) == (0, True), said
         assert len(sandbox.requests(path="snapshots")) == count
     lines = [json.loads(line) for line in (home.folder / "run/results.jsonl").read_text().splitlines()]

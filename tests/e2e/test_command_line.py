@@ -26,7 +26,7 @@ HELP_S = 0.3
 def bulk(*arguments: str, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run one command line and wait for its end."""
     with start(arguments, cwd or Path.cwd(), {**os.environ, **environ}) as process:
-        out, err = process.communicate(timeout=50)
+        out, err = process.communicate(timeout=60)
     assert process.returncode is not None
     return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
@@ -264,7 +264,7 @@ def test_a_signal_while_modules_are_imported_shows_no_traceback(module: str, tmp
         "jobs: {x: {operation: readme.get, items: [{owner: acme, repo: api}]}}\n"
     )
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr.strip()) == (130, "bulk: interrupted by SIGINT")
 
 
@@ -333,7 +333,7 @@ def test_the_sandbox_says_where_it_is_and_ends_on_a_signal(number: signal.Signal
         assert process.stderr is not None
         first = process.stdout.readline()
         process.send_signal(number)
-        rest, errors = process.communicate(timeout=20)
+        rest, errors = process.communicate(timeout=60)
     assert first.startswith("http://127.0.0.1:")
     assert first.endswith("/api/v3\n")
     assert (process.returncode, rest, errors) == (exit_code, "", "")

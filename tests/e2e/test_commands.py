@@ -110,7 +110,7 @@ def test_status_during_a_run_and_after_it(home: Home, sandbox: Served) -> None:
 
     with home.running(*COMMAND) as process:
         wait_for(is_shown, process)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert (status["state"], status["epoch"]["pid"]) == ("running", process.pid)
     assert status["left"] == 500 - status["jobs"][0]["outcomes"]["succeeded"]

@@ -20,7 +20,7 @@ def started(*options: str) -> tuple[str, list[str]]:
         assert process.stdout is not None
         first = process.stdout.readline().strip()
         process.terminate()
-        rest, said = process.communicate(timeout=20)
+        rest, said = process.communicate(timeout=60)
     assert (process.returncode, rest) == (0, "")
     return first, said.splitlines()
 
@@ -75,6 +75,6 @@ def test_a_cloud_edition_has_no_path(tmp_path: Path) -> None:
 def test_a_base_path_that_can_not_be_is_refused() -> None:
     """It ends with exit 2 and the way out."""
     command = [sys.executable, "-m", "bulk", "sandbox", "--base-path", "/a/../b"]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False, timeout=20)
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False, timeout=60)
     assert done.returncode == 2
     assert "--base-path '/a/../b': write a plain path, as in /api/v3, or / for none" in done.stderr

@@ -75,7 +75,7 @@ def test_tokens_are_nowhere(is_good: bool, tmp_path: Path) -> None:
             wait_for(lambda: len(sandbox.journal()) >= (20 if is_good else 1), process)
             amidst = files(home.folder / "run", home.folder / "kept", home.folder / "cache")
             argv = Path(f"/proc/{process.pid}/cmdline").read_bytes()
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=60)
         assert process.returncode == (0 if is_good else 4), err
         places = {"stdout": out.encode(), "stderr": err.encode(), "argv": argv}
         for name, arguments in {
@@ -139,7 +139,7 @@ def test_literal_secrets_of_items_files_are_nowhere(tmp_path: Path) -> None:
         with home.running(*command) as process:
             wait_for(lambda: len(sandbox.requests(path="/hooks")) >= 8, process)
             process.kill()
-            _, killed = process.communicate(timeout=30)
+            _, killed = process.communicate(timeout=60)
         amidst = files(home.folder / "run", home.folder / "cache")
         ran = home.run(*command)
         assert ran.exit_code == 0, ran.err

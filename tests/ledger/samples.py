@@ -140,6 +140,6 @@ def start_child(run_dir: Path, code: str, *arguments: str) -> subprocess.Popen[s
 def run_child(run_dir: Path, code: str, *arguments: str) -> tuple[int, str]:
     """Run `code` to its end; its exit code (negative: the signal that killed it) and what it printed."""
     child = start_child(run_dir, code, *arguments)
-    out, error = child.communicate(timeout=30)
+    out, error = child.communicate(timeout=60)
     assert "Traceback" not in error, error
     return child.returncode, out

@@ -32,7 +32,7 @@ class RawServer:
 
     async def until(self, condition: Callable[["RawServer"], bool]) -> None:
         """Wait until `condition` is true of this server."""
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             while not condition(self):
                 await self.changed.wait()
 

@@ -77,7 +77,7 @@ async def test_a_connection_that_has_closed_while_idle_is_replaced(open_transpor
 
 async def seen_closed(transport) -> None:
     """Wait until the transport's side has noticed that its idle connections are closed."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while any(not connection.closed for connection, *_ in transport._pool.idle):
             await anyio.lowlevel.checkpoint()
 
@@ -101,7 +101,7 @@ async def test_an_answer_that_nobody_asked_for_is_never_taken(open_transport, to
         [(connection, *_)] = transport._pool.idle
         protocol = connection.protocol
         stray_sent.set()
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             while not protocol.should_close:
                 await anyio.lowlevel.checkpoint()
         second = await transport.send(request_of(method), token)

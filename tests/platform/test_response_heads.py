@@ -46,7 +46,7 @@ async def asking(way: str, open_transport, token, monkeypatch, conversation) -> 
                 return answered
 
             yield server, ask
-            with anyio.fail_after(30):
+            with anyio.fail_after(60):
                 while in_use(transport):
                     await server.changed.wait()
 
@@ -192,7 +192,7 @@ async def test_bytes_that_come_late_are_never_part_of_the_next_answer(stray, ope
     async with serving(conversation) as server, open_transport(server.base_url) as transport:
         first = await transport.send(GET, token)
         may_stray.set()
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             await has_strayed.wait()
         second = await transport.send(GET, token)
     for reply in (first, second):

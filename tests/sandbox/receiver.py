@@ -38,7 +38,7 @@ class Receiver:
 
     async def wait(self, count: int) -> list[Posted]:
         """Come back when so many requests have come."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while len(self.posted) < count:
                 await self.came.wait()
         return self.posted

@@ -65,7 +65,7 @@ def test_signals_end_it(tmp_path: Path, number: signal.Signals) -> None:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("http://127.0.0.1:")
         process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, "ended\n", "")
 
 
@@ -176,7 +176,7 @@ async def test_in_memory_without_threads(clock: HandClock) -> None:
             b"Authorization: Bearer sbx-member\r\nConnection: close\r\n"
             b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
         )
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             while not clock.sleepers:
                 await anyio.lowlevel.checkpoint()
             assert pipe.written == b""

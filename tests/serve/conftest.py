@@ -53,7 +53,7 @@ class Asker:
     ) -> Answer:
         """Send one request, without the key."""
         sent: dict[str, str | None] = {"Host": f"127.0.0.1:{self.port}", **(headers or {})}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in sent.items():

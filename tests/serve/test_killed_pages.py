@@ -51,7 +51,7 @@ def test_a_page_that_is_killed_harms_no_run(tmp_path: Path) -> None:
                     with contextlib.suppress(OSError, http.client.HTTPException):  # it was cut off
                         Asker(Served(url, key, "")).post(f"/runs/run/{verb}", args)
                     killer.join()
-                    page.wait(10)
+                    page.wait(60)
                 if process.poll() is not None:
                     break
                 answer = client.ask(tmp_path / "run", "status", who="test")

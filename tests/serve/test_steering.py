@@ -100,7 +100,7 @@ def test_a_run_is_paused_set_and_resumed_from_the_page(home: Home, sandbox: Sand
         assert len(sandbox.requests()) == sent
         assert asker.post("/runs/run/resume", {}).data["state"] == "running"
         ended = until(asker, lambda page: page["run"]["state"] == "complete")
-        process.wait(20)
+        process.wait(60)
     assert (ended["run"]["exit_code"], done(ended)) == (1, ITEMS + MISSING)
     made = [effect for effect in effects(sandbox.requests()) if home.folder.name in effect]
     assert len(made) == len(set(made)) == ITEMS
@@ -117,7 +117,7 @@ def test_a_run_is_stopped_resumed_and_retried_from_the_page(home: Home, sandbox:
         with home.running("run", "manifest.yaml", "--run-dir", "run") as process:
             until(asker, lambda page: done(page) >= 5)
             assert asker.post("/runs/run/stop", {}).status == 200
-            assert process.wait(20) == 3
+            assert process.wait(60) == 3
         stopped = until(asker, lambda page: page["run"]["state"] == "stopped")
         assert stopped["run"]["next_command"] == "bulk resume run"
         nobody = asker.post("/runs/run/pause", {})
@@ -146,7 +146,7 @@ def test_a_run_is_stopped_resumed_and_retried_from_the_page(home: Home, sandbox:
 def test_a_child_that_cannot_start_says_why(home: Home) -> None:
     """Where the token is gone, a resume is refused with what the command said, and the command that goes on."""
     with home.running("run", "manifest.yaml", "--run-dir", "run", "--failures", "0") as process:
-        process.wait(20)
+        process.wait(60)
     home.token = ""
     with serving(home) as asker:
         refused = asker.post("/runs/run/resume", {})
@@ -192,7 +192,7 @@ def test_the_page_may_die_at_any_time(home: Home, sandbox: Sandbox) -> None:
                 until(asker, lambda page: page["run"]["status"])
                 asker.get("/runs/run/items?q=acme")
                 asker.get("/runs/run/plots")
-        assert process.wait(20) == 1
+        assert process.wait(60) == 1
     made = [effect for effect in effects(sandbox.requests()) if home.folder.name in effect]
     assert len(made) == len(set(made)) == ITEMS
 

@@ -246,18 +246,18 @@ def test_a_terminal_that_takes_nothing_holds_nothing_up(monkeypatch):
     class Stuck(io.StringIO):
         def write(self, text: str) -> int:
             taken.set()
-            assert let_go.wait(30)
+            assert let_go.wait(120)
             return len(text)
 
     start = Clock().monotonic()
     with display("plain", Stuck()) as shown:
         shown.note("x")
-        assert taken.wait(10)
+        assert taken.wait(60)
         for _ in range(5000):
             shown.update(busy(0, 0))
             shown.note("y")
     assert shown._thread.is_alive()  # type: ignore[attr-defined]
-    assert Clock().monotonic() - start < 5
+    assert Clock().monotonic() - start < 20, "nobody waits until it is let go"
     let_go.set()
-    shown._thread.join(10)  # type: ignore[attr-defined]
+    shown._thread.join(60)  # type: ignore[attr-defined]
     assert not shown._thread.is_alive()  # type: ignore[attr-defined]

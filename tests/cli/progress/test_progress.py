@@ -35,7 +35,7 @@ class _Heard(io.StringIO):
 
     def wait_for(self, words: str) -> str:
         with self._more:
-            assert self._more.wait_for(lambda: words in self.getvalue(), timeout=10), self.getvalue()
+            assert self._more.wait_for(lambda: words in self.getvalue(), timeout=60), self.getvalue()
             return self.getvalue()
 
 

@@ -72,7 +72,7 @@ def test_no_wave_begins_before_the_last_is_done(store_text: str, tmp_path: Path)
                     made.shorten_grace()
                 made.workers[-2].kill()
                 made.worker()
-            out, err = waiting.communicate(timeout=120.0)
+            out, err = waiting.communicate(timeout=240.0)
         assert waiting.returncode == 0, out + err
         assert keeps_to([1, 22, 82, 160], effects_in_order(made))
         assert len(made.home.results("run")) == 160
@@ -212,7 +212,7 @@ def test_workers_are_killed_again_and_again(store_text: str, tmp_path: Path, see
                 for victim in alive if place == 3 else [dice.choice(alive)]:
                     victim.kill()
                     made.worker()
-            out, err = waiting.communicate(timeout=120.0)
+            out, err = waiting.communicate(timeout=240.0)
         assert waiting.returncode == 0, out + err
         lines = [line for line in made.sandbox.journal() if line["method"] == "PUT" and line["effect"] is not None]
         names = [line["path"].rpartition("/")[2].partition(".")[0] for line in lines]

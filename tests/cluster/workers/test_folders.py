@@ -38,7 +38,7 @@ def test_what_a_killed_worker_leaves_goes_with_the_next(store_text: str, tmp_pat
         (first,) = folders()
         assert len(list(first.iterdir())) == 2, "its lock, and the run"
         killed.kill()
-        killed.wait(10)
+        killed.wait(60)
         run_state = made.worker()
         assert comes_true(lambda: len(folders() - {first}) == 1)
         assert first.exists(), "it may be new"
@@ -54,7 +54,7 @@ def test_what_a_killed_worker_leaves_goes_with_the_next(store_text: str, tmp_pat
         assert watched.exit_code in (0, 1), watched.err
         for worker in (run_state, third):
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(20) == 0
+            assert worker.wait(60) == 0
         assert folders() == set()
 
 

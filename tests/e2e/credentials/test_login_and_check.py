@@ -52,7 +52,7 @@ def confirm(page: str, code: str) -> None:
     who = base64.b64encode(b"dora:dora-password").decode()
     headers = {"Authorization": f"Basic {who}", "User-Agent": "tests"}
     request = urllib.request.Request(page, f"user_code={code}".encode(), headers)
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10) as answer:
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
         assert answer.status == 204
 
 
@@ -65,7 +65,7 @@ def test_many_processes_refresh_a_login_once(home: Home, tmp_path: Path) -> None
         found = re.search(r"Open (\S+) and type the code (\S+)", process.stderr.readline())
         assert found is not None
         confirm(*found.groups())
-        assert (process.wait(20), process.stderr.read()) == (0, "")
+        assert (process.wait(60), process.stderr.read()) == (0, "")
         process.stderr.close()
         path = tmp_path / "logins" / "dora.json"
         kept = json.loads(path.read_text())
@@ -75,7 +75,7 @@ def test_many_processes_refresh_a_login_once(home: Home, tmp_path: Path) -> None
         asked = len(platform.requests(path="/login/oauth"))
         runs = [home.start("run", "manifest.yaml", "--run-dir", f"run-{n}", "--progress", "none") for n in range(6)]
         for each in runs:
-            each.communicate(timeout=40)
+            each.communicate(timeout=60)
         assert [each.returncode for each in runs] == [0] * 6
         assert len(platform.requests(path="/login/oauth")) == asked + 1
         assert json.loads(path.read_text())["refresh_token"] != kept["refresh_token"]

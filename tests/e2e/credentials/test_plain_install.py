@@ -37,7 +37,7 @@ jobs:
 def plain(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run a command of a plain installation."""
     command = [sys.executable, "-c", PLAIN, *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_an_app_needs_its_extra(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def attachments(sandbox: Served, org: str, number: int) -> list[str]:
     """How far each repository of a configuration is."""
     url = f"{sandbox.base_url}/orgs/{org}/code-security/configurations/{number}/repositories"
     asking = urllib.request.Request(url, headers={"Authorization": f"Bearer {ADMIN}"})
-    with urllib.request.urlopen(asking, timeout=20) as answer:
+    with urllib.request.urlopen(asking, timeout=60) as answer:
         return [each["status"] for each in json.load(answer)]
 
 

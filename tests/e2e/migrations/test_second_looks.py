@@ -201,7 +201,7 @@ def ask(sandbox: Served, method: str, path: str, body: dict[str, Any] | None = N
     headers = {"Authorization": f"Bearer {ADMIN}", "Content-Type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"{sandbox.base_url}/{path}", data, headers, method=method)
-    urllib.request.urlopen(request, timeout=20).close()
+    urllib.request.urlopen(request, timeout=60).close()
 
 
 def put_new(sandbox: Served, place: str, content: bytes) -> None:

@@ -53,11 +53,11 @@ def put(sandbox: Served, place: str, content: bytes) -> None:
     """Somebody else changes a file."""
     url = f"{sandbox.base_url}/repos/{place}"
     headers = {"Authorization": f"Bearer {ADMIN}", "Content-Type": "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
         sha = json.load(answer)["sha"]
     body = {"message": "Mine", "content": base64.b64encode(content).decode(), "sha": sha, "branch": "main"}
     request = urllib.request.Request(url, json.dumps(body).encode(), headers, method="PUT")
-    urllib.request.urlopen(request, timeout=20).close()
+    urllib.request.urlopen(request, timeout=60).close()
 
 
 def take_back(home: Home) -> list[dict[str, Any]]:

@@ -153,12 +153,12 @@ def test_a_gate_that_opens_by_itself(tmp_path: Path, home: Home) -> None:
         with home.running(*RUN) as process:
             wait_for(is_waiting, process)
             assert home.run("stop", "run").exit_code == 0
-            process.communicate(timeout=8)
+            process.communicate(timeout=60)
             assert (process.returncode, puts(sandbox)) == (3, [0])
         with home.running(*RUN) as process:
             wait_for(is_waiting, process)
             process.send_signal(signal.SIGKILL)
-            process.communicate(timeout=20)
+            process.communicate(timeout=60)
         assert (home.run(*RUN).exit_code, sorted(puts(sandbox))) == (0, [0, 1, 2])
         sent = [datetime.fromisoformat(line["at"]) for line in sandbox.journal() if line["method"] == "PUT"]
         assert (sent[1] - sent[0]).total_seconds() >= 9.5
@@ -187,7 +187,7 @@ def test_a_killed_wave_goes_on(tmp_path: Path, home: Home) -> None:
             with home.running(*RUN) as process:
                 wait_for(lambda wanted=wanted: len(puts(sandbox)) >= wanted, process)  # type: ignore[misc]
                 process.send_signal(signal.SIGKILL)
-                process.communicate(timeout=20)
+                process.communicate(timeout=60)
         assert home.run(*RUN).exit_code == 0
         journal = puts(sandbox)
         assert (sorted(journal), set(journal[:20])) == (list(range(200)), set(range(20)))

@@ -102,7 +102,7 @@ class Steered:
     def ended(self, exit_code: int) -> None:
         """The process is gone."""
         if self.process is not None:
-            _, err = self.process.communicate(timeout=30)
+            _, err = self.process.communicate(timeout=60)
             assert self.process.returncode == exit_code, err
         self.process, self.quiet_since = None, 0.0
 

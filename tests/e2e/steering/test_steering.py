@@ -92,7 +92,7 @@ def test_a_paused_run_sends_nothing_until_it_is_resumed(home: Home, sandbox: Ser
         assert again.exit_code == 0, again.err
         resumed = home.run("resume", "run")
         assert resumed.exit_code == 0, resumed.err
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     once_each(sandbox, 0, 80)
     actions = home.report("run")["actions"]
@@ -113,7 +113,7 @@ def test_a_pause_settles_what_was_lost(tmp_path: Path) -> None:
             assert not has_ended(process, 1.5)
             assert [line for line in sandbox.requests() if arrived(line) > at + ON_THEIR_WAY_S] == []
             assert home.run("stop", "run").exit_code == 0
-            process.communicate(timeout=30)
+            process.communicate(timeout=60)
             assert process.returncode == 3
         assert home.run("resume", "run").exit_code == 0
         once_each(sandbox, 0, 40)
@@ -124,7 +124,7 @@ def test_a_stopped_run_ends_with_3_and_is_resumed(home: Home, sandbox: Served) -
     for first, options in ((100, ()), (200, ("--now",))):
         with running(home, sandbox, first, first + 60) as process:
             stopped = home.run("stop", "run", *options)
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=60)
         assert (stopped.exit_code, process.returncode) == (0, 3), stopped.err + err
         assert stopped.err.splitlines()[-1] == err.splitlines()[-1] == "bulk resume run"
         assert state(home) == "stopped"
@@ -163,7 +163,7 @@ def test_limits_are_changed(home: Home, sandbox: Served) -> None:
         unchanged = home.run("set", "run", "concurrency=16", "--json")
         assert json.loads(unchanged.out) == {**in_force, "concurrency": 16}
         assert home.run("set", "run", "max_duration=0.01s").exit_code == 0
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 3, err
     assert "max_duration of 0.01 s" in err
     results = {
@@ -205,10 +205,10 @@ def test_watching_from_another_terminal(home: Home, sandbox: Served) -> None:
             assert detached.stderr is not None
             first = json.loads(detached.stderr.readline())
             detached.send_signal(signal.SIGINT)
-            detached.communicate(timeout=10)
+            detached.communicate(timeout=60)
         assert (detached.returncode, first["type"], first["state"]) == (0, "status", "running")
         watched = home.run("watch", "run", "--progress", "plain")
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=60)
     assert (process.returncode, watched.exit_code) == (0, 0), err
     assert "100/100 items" in watched.err
     ended = home.run("watch", "run", "--progress", "plain")
@@ -222,7 +222,7 @@ def test_nobody_drives_it(home: Home, sandbox: Served) -> None:
         mode = (home.folder / "run" / "control.sock").stat().st_mode
         assert (stat.S_ISSOCK(mode), stat.S_IMODE(mode)) == (True, 0o600)
         process.kill()
-        process.wait(10)
+        process.wait(60)
     assert state(home) == "lost"
     for command in (("pause", "run"), ("stop", "run"), ("set", "run", "concurrency=2")):
         asked = home.run(*command)
@@ -273,6 +273,6 @@ def test_a_run_directory_with_a_long_path(home: Home, sandbox: Served) -> None:
     with home.running("run", "manifest.yaml", "--run-dir", place) as process:
         wait_for(lambda: len(sandbox.requests()) >= before + 10, process)
         assert home.run("stop", place).exit_code == 0
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 3, err
     assert (home.folder / place / "report.json").is_file()

@@ -60,7 +60,7 @@ def test_a_run_whose_app_waits_is_stopped(home: Home, log: Path, options: tuple[
     command that goes on."""
     with begun(home, log) as process:
         stopped = home.run("stop", "run", *options)
-        _, err = process.communicate(timeout=15)
+        _, err = process.communicate(timeout=60)
     assert (stopped.exit_code, process.returncode) == (0, 3), stopped.err + err
     assert stopped.err.splitlines()[-1] == err.splitlines()[-1] == "bulk resume run"
     report = home.report("run")
@@ -72,7 +72,7 @@ def test_a_signal_ends_it_too(home: Home, log: Path) -> None:
     """SIGTERM ends such a run like any other, with a report (exit 143)."""
     with begun(home, log) as process:
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=15)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 143, err
     assert err.splitlines()[-1] == "bulk resume run"
     assert home.report("run")["exit_code"] == 143
@@ -81,6 +81,6 @@ def test_a_signal_ends_it_too(home: Home, log: Path) -> None:
 def test_its_time_limit_holds(home: Home, log: Path) -> None:
     """`--max-duration` counts while the App waits (exit 3)."""
     with begun(home, log, "--max-duration", "1s") as process:
-        out, err = process.communicate(timeout=15)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == 3, err
     assert "max_duration" in out

@@ -121,7 +121,7 @@ def _spend(sandbox: Served, requests: int) -> None:
     for _ in range(requests):
         asked = urllib.request.Request(f"{sandbox.base_url}/repos/{ORGANIZATION}/repo-00000/readme")
         asked.add_header("Authorization", f"Bearer {ADMIN}")
-        with urllib.request.urlopen(asked, timeout=10) as answer:
+        with urllib.request.urlopen(asked, timeout=60) as answer:
             answer.read()
 
 

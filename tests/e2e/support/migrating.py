@@ -56,5 +56,5 @@ def kill_after(home: Home, sandbox: Served, requests: int) -> None:
     with home.running(*command("run")) as process:
         wait_for(lambda: answered(sandbox) >= wanted, process, PATIENCE_S)
         process.send_signal(signal.SIGKILL)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL, err

@@ -27,4 +27,4 @@ def _served(program: str, options: tuple[str, ...]) -> Iterator[str]:
             yield process.stdout.readline().strip()
         finally:
             process.stdin.close()
-            process.wait(20)
+            process.wait(60)

@@ -52,7 +52,7 @@ def test_a_second_process_is_refused(home: Home, sandbox: Served) -> None:
         assert status.exit_code == 0, status.err
         assert "readmes" in status.out
         first.send_signal(signal.SIGTERM)
-        _, err = first.communicate(timeout=30)
+        _, err = first.communicate(timeout=60)
     assert first.returncode == 143, err
     third = home.run(*COMMAND, "--concurrency", "64")
     assert third.exit_code == 0, third.err
@@ -154,7 +154,7 @@ def test_without_a_run_dir_each_run_has_its_own(home: Home, sandbox: Served) -> 
 def test_two_runs_that_begin_in_the_same_second(home: Home, sandbox: Served) -> None:
     """Runs of one manifest that are started together have directories of their own, and both go to their ends."""
     started = [home.start("run", "manifest.yaml") for _ in range(3)]
-    ended = [(process.communicate(timeout=30), process.returncode) for process in started]
+    ended = [(process.communicate(timeout=60), process.returncode) for process in started]
     assert [exit_code for _, exit_code in ended] == [0, 0, 0], ended
     runs = sorted((home.folder / "runs").iterdir())
     assert len(runs) == 3

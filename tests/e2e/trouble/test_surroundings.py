@@ -162,7 +162,7 @@ def test_the_sandbox_has_room_for_many_connections(tmp_path: Path) -> None:
             assert process.stdout is not None
             url = urlsplit(process.stdout.readline().strip())
             for _ in range(120):
-                connection = http.client.HTTPConnection(url.netloc, timeout=5)
+                connection = http.client.HTTPConnection(url.netloc, timeout=60)
                 held.callback(connection.close)
                 connection.request("GET", f"{url.path}/rate_limit", headers={"User-Agent": "many"})
                 assert connection.getresponse().read()

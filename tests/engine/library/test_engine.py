@@ -80,7 +80,7 @@ async def test_a_reader_may_stop_early(is_closed: bool, sandbox: Served) -> None
     before = len(sandbox.requests())
     many = [{"owner": "acme-fleet", "repo": f"nowhere-{number}"} for number in range(MANY)]
     async with bulk.Engine(base_url=sandbox.base_url, environ=TOKEN, concurrency=2) as engine:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             if is_closed:
                 async with aclosing(engine.map("readme.get", many)) as outcomes:
                     async for _ in outcomes:
@@ -97,7 +97,7 @@ async def test_a_reader_may_stop_early(is_closed: bool, sandbox: Served) -> None
 async def test_a_reader_may_stop_while_the_run_waits_for_it(is_closed: bool, sandbox: Served) -> None:
     """A run that waits until its reader takes more ends when the reader closes `map`, or leaves the engine's block."""
     before = len(sandbox.requests())
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with bulk.Engine(base_url=sandbox.base_url, environ=TOKEN) as engine:
             outcomes = engine.map("readme.get", items(COUNT))
             await anext(outcomes)

@@ -25,7 +25,7 @@ async def renamed(files: FileClient, old: str, new: str, clock: HandClock) -> No
     while not clock.sleepers:
         await anyio.lowlevel.checkpoint()
     clock.advance(5)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while (await files.get(f"/repos/{new}/runbook/readme")).status != 200:
             await anyio.lowlevel.checkpoint()
 

@@ -47,7 +47,7 @@ def line_of(platform: Platform, method: str) -> dict[str, Any]:
 def exchange(url: str, request: bytes) -> bytes:
     """Send a request as bytes and read all that comes back."""
     address = urlsplit(url)
-    with socket.create_connection((address.hostname or "", address.port or 0), timeout=10) as connection:
+    with socket.create_connection((address.hostname or "", address.port or 0), timeout=60) as connection:
         connection.sendall(request)
         return b"".join(iter(lambda: connection.recv(65536), b""))
 

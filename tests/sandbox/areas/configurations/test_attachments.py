@@ -41,7 +41,7 @@ async def held(platform: Platform, number: int, org: str = "acme-eng", query: st
 async def finish(platform: Platform, clock: HandClock) -> None:
     """Let the attachment that is under way be done."""
     clock.advance(ATTACH_S)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while platform.sandbox.context.state.db.execute("SELECT 1 FROM attachments").fetchone():
             await anyio.lowlevel.checkpoint()
 

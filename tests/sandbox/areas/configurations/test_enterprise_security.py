@@ -47,7 +47,7 @@ async def done(platform: Platform, clock: HandClock) -> None:
     """Let the action in progress come to its end."""
     clock.advance(ENABLEMENT_S)
     db = platform.sandbox.context.state.db
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while db.execute("SELECT 1 FROM enterprise_enablements").fetchone():
             await anyio.lowlevel.checkpoint()
 

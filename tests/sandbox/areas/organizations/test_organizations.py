@@ -49,7 +49,7 @@ async def rename(platform: Platform, old: str, new: object) -> Any:
 
 async def wait_for(platform: Platform, name: str) -> None:
     """Come back when an organization has this name."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while await seen(platform, name) != 200:
             await anyio.lowlevel.checkpoint()
 
@@ -174,7 +174,7 @@ async def test_rename_in_case_only(start: Start, clock: HandClock) -> None:
     platform = await start(clock=clock)
     assert (await rename(platform, "acme-ops", "Acme-Ops")).status == 202
     clock.advance(RENAME_S)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while (await platform.ask("GET", "/organizations/102")).json()["login"] != "Acme-Ops":
             await anyio.lowlevel.checkpoint()
 

@@ -59,7 +59,7 @@ async def write(platform: Platform, text: str = "hello", **body: str) -> Any:
 
 async def records(platform: Platform, number: int, count: int, org: str = "acme-ops") -> Any:
     """The records of a webhook's deliveries, newest first, when there are so many."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while True:
             reply = await platform.ask("GET", f"/orgs/{org}/hooks/{number}/deliveries")
             if len(reply.json()) >= count:
