@@ -30,6 +30,7 @@ PACKAGES = ("bulk", "bulk_jobs")
 """Of these every module is imported."""
 PRELOADED = (
     "anyio._backends._asyncio",
+    "anyio._core._signals",
     "encodings.idna",
     "encodings.utf_8_sig",
     "importlib.readers",
@@ -39,9 +40,11 @@ PRELOADED = (
     "psycopg_pool",
     "rich.live",
     "ruamel.yaml",
+    "tests.schemas.checker",
     "uvloop",
 )
-"""What they import late. The extras are for commands alone that need them, but for that of nearly every test of it."""
+"""What they import late, and what watches every sandbox. The extras are for commands alone that need them, but for that
+of nearly every test of it."""
 MOST_BYTES = 128 * 1024
 """Of one command: its arguments and variables."""
 
