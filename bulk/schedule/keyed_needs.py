@@ -1,8 +1,8 @@
 """Which items may begin, where they wait for single items of other jobs: a count for each key, and no look at any item.
 
 When an item ends, its key has one less to wait for. A key that has nothing left to wait for opens the items behind it,
-and one of which something has failed dooms them. So an item takes the same time however many there are, and two bytes.
-Nothing of this is kept: what has ended is in the ledger. Pure.
+and one of which something has failed dooms them. So an item takes the same time however many there are, and a byte and
+a bit; two bytes where it waits for several jobs. Nothing of this is kept: what has ended is in the ledger. Pure.
 """
 
 from array import array
@@ -58,6 +58,25 @@ class Opened:
         return found
 
 
+class _Flags:
+    """Counts of at most one, an eighth as large as a `bytearray` of them."""
+
+    __slots__ = ("_bits",)
+
+    def __init__(self, length: int) -> None:
+        self._bits = bytearray(length // 8 + 1)
+
+    def __getitem__(self, index: int) -> int:
+        return self._bits[index >> 3] >> (index & 7) & 1
+
+    def __setitem__(self, index: int, count: int) -> None:
+        bit = 1 << (index & 7)
+        if count:
+            self._bits[index >> 3] |= bit
+        else:
+            self._bits[index >> 3] &= ~bit
+
+
 class _Count:
     """What the items behind each key of an edge still wait for.
 
@@ -97,8 +116,11 @@ class KeyedNeeds:
     ) -> None:
         self._counts = [_Count(each, is_strict=jobs[each.edge.waiting].needs_policy == "all") for each in links]
         self._of: dict[int, list[_Count]] = {}
-        waiting = [job.number for job in jobs if job.by_key]
-        self._waits = {number: bytearray(progress[number].items) for number in waiting}
+        self._waits: dict[int, bytearray | _Flags] = {
+            job.number: (bytearray if len(job.by_key) > 1 else _Flags)(progress[job.number].items)
+            for job in jobs
+            if job.by_key
+        }
         self.opened = {number: Opened() for number in self._waits}
         self.doomed: deque[Doomed] = deque()
         for count in self._counts:
@@ -106,8 +128,8 @@ class KeyedNeeds:
             self._begin(count, progress, unsuccessful)
         for number, waits in self._waits.items():
             job_progress = progress[number]
-            for index, left in enumerate(waits):
-                if not left and not job_progress.is_done(index):
+            for index in range(job_progress.items):
+                if not waits[index] and not job_progress.is_done(index):
                     self.opened[number].add(index)
 
     def _begin(
