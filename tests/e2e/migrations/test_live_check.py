@@ -76,8 +76,8 @@ def test_what_the_run_changed_again_is_no_difference(tmp_path: Path, home: Home)
         "unassigned": job("team-organization.unassign", team, "assigned"),
         "described": job("organization-configuration.update", {**configuration, "description": "one"}),
         "again": job("organization-configuration.update", {**configuration, "description": "two"}, "described"),
-        "on": job("enterprise-security.update", {"enterprise": "acme", setting: True}),
-        "off": job("enterprise-security.update", {"enterprise": "acme", setting: False}, "on"),
+        "on": job("enterprise-security.update", {"enterprise": "acme", setting: True, "wait": True}),
+        "off": job("enterprise-security.update", {"enterprise": "acme", setting: False, "wait": True}, "on"),
         "hook": job("webhook.update", {**hook, "config": config, "events": ["push", "issues"]}),
         "moved-hook": job(
             "webhook.update-config", {**hook, "url": "https://u.example.com/z", "drop_secret": True}, "hook"

@@ -11,6 +11,9 @@ from tests.manifest.broken import MANIFESTS, Broken
 
 AS_PROCESSES = ("unknown-item-field", "line-of-50-mb", "circular-needs", "nul", "csv-quotes", "nine-metadata-keys")
 
+PLAN_RUN = "live-plan", "run"
+"""`bulk run` takes live plans, and this one is damaged."""
+
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
@@ -30,8 +33,11 @@ def missing(broken: Broken, text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("command", ["run", "check", "plan"])
-@pytest.mark.parametrize("broken", MANIFESTS, ids=lambda broken: broken.name)
+@pytest.mark.parametrize(
+    ("broken", "command"),
+    [(each, command) for each in MANIFESTS for command in ("run", "check", "plan") if (each.name, command) != PLAN_RUN],
+    ids=lambda each: each if isinstance(each, str) else each.name,
+)
 def test_a_broken_manifest_ends_with_its_flaws(
     broken: Broken, command: str, sandbox: Served, tmp_path: Path, monkeypatch, capfd
 ) -> None:
