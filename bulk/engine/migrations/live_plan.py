@@ -34,7 +34,7 @@ from bulk.storage.disk_threads import beside
 
 NO_DIGEST = bytes(16).hex()
 """Of an item of which nothing was seen."""
-BEHIND = "an earlier item of the manifest changes it first"
+BEHIND = "an earlier item of the manifest changes it first: it needs a plan of its own, when that item is done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +150,13 @@ def _folded(manifest: Manifest, view: LedgerView | None, most: int) -> tuple[dic
                     shown.append((job, row["index"], verdict, item, why))
         behind = followers.found()
     for number, index in behind:
-        # what it will find is what an item before it leaves: that can't be looked at now
+        # what it will find is what that item leaves: what somebody else changes meanwhile could not be told from it
         place = index * RECORD_BYTES
         counts[number][VERDICTS[records[number][place]]] -= 1
-        counts[number][PENDING] += 1
-        records[number][place : place + RECORD_BYTES] = packed(PENDING, NO_DIGEST)
+        counts[number][CONFLICT] += 1
+        records[number][place : place + RECORD_BYTES] = packed(CONFLICT, NO_DIGEST)
     told = (
-        _shown(job, PENDING, item, BEHIND) if (job.number, index) in behind else _shown(job, verdict, item, why)
+        _shown(job, CONFLICT, item, BEHIND) if (job.number, index) in behind else _shown(job, verdict, item, why)
         for job, index, verdict, item, why in shown
     )
     return {job.name: _seen(job, counts[job.number], bytes(records[job.number])) for job in wanted}, tuple(told)

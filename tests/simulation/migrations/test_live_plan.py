@@ -71,7 +71,8 @@ class Planning:
 
     def _is_seen(self, thing: Key) -> bool:
         """Whether the plan can see it under its name, and only one of it; else items are done as without a plan."""
-        is_elsewhere = ("login", "103") in self._things() and thing[:2] == ("file", "tools")
+        is_there = thing[:2] == ("file", "tools") or (thing[0] == "assignment" and thing[2] == "103")
+        is_elsewhere = is_there and ("login", "103") in self._things()
         return not is_elsewhere and not self.migration.may_be_doubled(thing)
 
     def _things(self) -> set[Key]:
