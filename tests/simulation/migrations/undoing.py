@@ -198,8 +198,11 @@ class Undoing:
             self.passed.left += a != b
             if _is_of(key, lost):
                 continue
+            if any(_meet(key, thing) for thing in lost if thing == ("login", "103")):
+                continue  # under which name it is to be found nobody knows
             if t != r:
-                if a != t:
+                # what is gone may be gone as an item before the last had left it: nobody can tell
+                if a != t and (t is not None or self._is_changed_once(key)):
                     wrong.append(f"{key}: somebody else's {t!r} became {a!r}")
             elif a != b and not (_is_of(key, failed) and (a == t or not self._is_changed_once(key))):
                 wrong.append(f"{key}: {b!r} became {r!r}, and by the undo {a!r}")
@@ -241,8 +244,8 @@ def _is_of(key: Key, things: Iterable[Key]) -> bool:
 def _meet(thing: Key, other: Key) -> bool:
     """Whether a change of one is in the way of the other: a file may stand where a directory was, and what belongs to
     an organization that bears another name is not found."""
-    if other[0] == "login" != thing[0]:
-        return thing[:2] == ("file", "tools") or (thing[0] == "assignment" and thing[2] == other[1])
+    if other == ("login", "103") != thing:
+        return thing[:2] == ("file", "tools") or (thing[0] == "assignment" and thing[2] == "103")
     if thing[0] == "file" == other[0]:
         one, two = f"{thing[2]}/", f"{other[2]}/"
         return thing[1] == other[1] and (one.startswith(two) or two.startswith(one))
