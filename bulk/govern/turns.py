@@ -117,9 +117,8 @@ class Turns:
         self._serve_ahead(AHEAD_MOST)
         has_room, is_left = self._concurrency.has_room, False
         for queue in self.queues:
-            waiting = queue.waiting
-            may_be = (has_room or queue.is_paced) and waiting
-            if not may_be or self._obstacles.waits_for_reset(queue, own, now):
+            waiting = queue.waiting if has_room or queue.is_paced else 0
+            if not waiting or self._obstacles.waits_for_reset(queue, own, now):
                 continue  # of fifty, each would say so again for every answer
             if queue.is_paced:
                 if queue.obstacle and not queue.due:
