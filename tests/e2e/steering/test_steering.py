@@ -135,6 +135,11 @@ def test_a_stopped_run_ends_with_3_and_is_resumed(home: Home, sandbox: Served) -
         (home.folder / "run").rename(home.folder / f"run-{first}")
 
 
+def status_of(home: Home) -> dict[str, Any]:
+    """What the run has said of itself last, which may be of a moment before."""
+    return dict(json.loads(home.run("status", "run", "--json").out)["status"])
+
+
 def test_limits_are_changed(home: Home, sandbox: Served) -> None:
     """`bulk set` changes limits at once, all or none, within their ranges, and prints what is in force."""
     with running(home, sandbox, 300, 400, concurrency=16) as process:
@@ -143,9 +148,8 @@ def test_limits_are_changed(home: Home, sandbox: Served) -> None:
         limits = {"concurrency": 2, "reserve": "10%", "failures": 7, "max_duration": 3600.0}
         in_force = {**limits, "priority": {"files": 0}}
         assert json.loads(done.out) == in_force
-        wait_for(lambda: json.loads(home.run("status", "run", "--json").out)["status"]["in_flight"] <= 2, process)
-        status = json.loads(home.run("status", "run", "--json").out)["status"]
-        assert status["concurrency"] == 2
+        wait_for(lambda: (seen := status_of(home))["concurrency"] == 2 and seen["in_flight"] <= 2, process)
+        status = status_of(home)
         assert [bucket["reserve"] for bucket in status["buckets"]] == [20_000]
         for change, said in (
             ("concurrency=17", "from 1 to 16"),
