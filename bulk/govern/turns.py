@@ -2,7 +2,8 @@
 
 The attendant of each queue lets out what obstacles and pacing allow; an answer makes room, and whoever waits for that
 gets it at once. A paced queue comes before others: they have budget enough for all that they have left to do, and it
-has not, so that what it doesn't spend now ends with its window. Source: design.md §4.
+has not, so that what it doesn't spend now ends with its window. Every fifth turn is another's, so that nobody starves.
+Source: design.md §4.
 """
 
 from collections import deque
