@@ -98,6 +98,18 @@ class ComparesState(DecidesState[ItemT]):
         return None
 
 
+class ChangesThings(Operation[ItemT]):
+    """Its items look at what is there before they change it: a copy of the platform may still show it as it was before
+    an earlier item."""
+
+    def things(self, item: ItemT) -> tuple[str, ...]:
+        """Return where lies what `item` changes, as `/orgs/acme/hooks/12`; see `urls.place`.
+
+        An item that changes one of them looks at it only when a read shows what this run has just left there.
+        """
+        raise TypeError(f"{type(self).__name__} changes things and lacks things()")
+
+
 class LooksFirst(Operation[ItemT]):
     """Some of its writes name what they replace, so that they need no read before; who only looks does need it."""
 

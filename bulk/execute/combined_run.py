@@ -59,6 +59,7 @@ class CombinedRun:
         assert isinstance(operation, Combinable), "only such items are taken together"
         try:
             items = [await self._item_runner.complete(operation, entry) for entry in entries]
+            await shared.pause(shared.recent_writes.wait_s(operation, items, shared.clock.monotonic()), context)
             steps = operation.steps_combined(items)
             request = advance(steps, None, list)
             while isinstance(request, Request):
@@ -78,6 +79,11 @@ class CombinedRun:
                 request = advance(steps, answer, list)
             if len(request) != len(entries):
                 raise OperationFlaw(f"it ended with {len(request)} outcomes for {len(entries)} items")
+            if written is not None:
+                now = shared.clock.monotonic()
+                for place in written.shared_by:
+                    if (outcome := request[place]) is not None:
+                        shared.recent_writes.add(operation, items[place], written.effect, outcome, now)
             return request
         except FileError:
             return nothing

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from bulk.bundle.secret_fields import SecretPlaces, load_secrets
-from bulk.capabilities import FileError, HoldsSecrets, PlannedOnce, SkipsUnchanged, TakesFiles
+from bulk.capabilities import ChangesThings, FileError, HoldsSecrets, PlannedOnce, SkipsUnchanged, TakesFiles
 from bulk.execute.file_contents import FileContents, sent_digest
 from bulk.execute.item_run import ItemRun, Shared
 from bulk.execute.preview import look
@@ -26,7 +26,8 @@ from bulk.redaction import remember
 
 log = logging.getLogger("bulk.execute")
 
-_FAILED = OutcomeKind.FAILED
+_OF_READS, _OF_WRITES = (OutcomeKind.FAILED,), (OutcomeKind.FAILED, OutcomeKind.UNCHANGED)
+"""Outcomes that may be of a moment: what was just written is not seen by every copy of the platform at once."""
 
 
 class ItemRunner:
@@ -92,8 +93,9 @@ class ItemRunner:
             if outcome is None:
                 served = self.shared.sender.served
                 ended = await life.steps()
-                if not life.is_in_doubt and isinstance(ended, Outcome) and ended.kind is not _FAILED:  # nearly always
-                    outcome = ended
+                looked_into = _OF_READS if operation.is_read else _OF_WRITES
+                if not life.is_in_doubt and isinstance(ended, Outcome) and ended.kind not in looked_into:
+                    outcome = ended  # nearly always
                 else:
                     outcome = await life.go_on(ended, RetryBudget(served))
             if not operation.is_read:
@@ -131,7 +133,7 @@ class ItemRunner:
         if may_create(operation, effect):
             tally.new_names = names_made(operation, item, effect, outcome)
             self.shared.recent_creations.add(tally.new_names, self.shared.clock.monotonic())
-        if not tally.is_alone:
+        if not tally.is_alone or isinstance(operation, ChangesThings):
             self.shared.recent_writes.add(operation, item, effect, outcome, self.shared.clock.monotonic())
 
     async def complete(self, operation: AnyOperation, entry: Entry) -> Item:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from bulk import urls
-from bulk.capabilities import Conflict, CreatesNames, DecidesState, Irreversible, Returns, Undo, Undoable
+from bulk.capabilities import ChangesThings, Conflict, CreatesNames, DecidesState, Irreversible, Returns, Undo, Undoable
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -57,7 +57,10 @@ class CreateOrganizationItem(Item, frozen=True, kw_only=True):
 
 
 class CreateOrganization(
-    DecidesState[CreateOrganizationItem], creations.RefusesItsLike[CreateOrganizationItem], Returns[Organization]
+    ChangesThings[CreateOrganizationItem],
+    DecidesState[CreateOrganizationItem],
+    creations.RefusesItsLike[CreateOrganizationItem],
+    Returns[Organization],
 ):
     """Create an organization. Nothing in the platform's interface deletes one.
 
@@ -97,6 +100,9 @@ class CreateOrganization(
 
     def identities(self, item: CreateOrganizationItem) -> tuple[str, ...]:
         return (item.login.casefold(),)
+
+    def things(self, item: CreateOrganizationItem) -> tuple[str, ...]:
+        return (urls.place("/orgs", item.login),)
 
     def conflict(self, earlier: object, later: CreateOrganizationItem) -> Conflict | None:
         return overwrites.of_organizations(earlier, later)
@@ -146,6 +152,7 @@ class RenameOrganizationItem(Item, frozen=True, kw_only=True):
 
 
 class RenameOrganization(
+    ChangesThings[RenameOrganizationItem],
     DecidesState[RenameOrganizationItem],
     CreatesNames[RenameOrganizationItem],
     Undoable[RenameOrganizationItem],
@@ -192,6 +199,9 @@ class RenameOrganization(
 
     def identities(self, item: RenameOrganizationItem) -> tuple[str, ...]:
         return (item.org.casefold(), item.login.casefold())
+
+    def things(self, item: RenameOrganizationItem) -> tuple[str, ...]:
+        return (urls.place("/orgs", item.org), urls.place("/orgs", item.login))
 
     def conflict(self, earlier: object, later: RenameOrganizationItem) -> Conflict | None:
         return overwrites.of_organizations(earlier, later)

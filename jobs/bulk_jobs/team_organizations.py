@@ -9,14 +9,14 @@ team organization assignments; operations.md, 404 rule.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
-from bulk.capabilities import Combinable, CombinedSteps, Irreversible, Returns, Undo, Undoable
+from bulk.capabilities import CombinedSteps, Irreversible, Returns, Undo
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Organization, TeamAdditions, TeamRemovals
 from bulk_jobs.shared import pages
 from bulk_jobs.shared import team_requests as teams
-from bulk_jobs.shared.team_requests import MOST_SLUGS, AssignmentItem, OrganizationsItem, TeamItem, by_login
+from bulk_jobs.shared.team_requests import AssignmentItem, ChangesAssignments, OrganizationsItem, TeamItem, by_login
 
 _EXAMPLE_TEAM = {"enterprise": "acme", "enterprise-team": "ent:security"}
 
@@ -69,7 +69,7 @@ class GetTeamOrganization(Operation[AssignmentItem], Returns[Organization]):
         return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
 
 
-class AssignTeamOrganization(Combinable[AssignmentItem], Undoable[AssignmentItem], Returns[Organization]):
+class AssignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organization]):
     """Assign an enterprise team to one organization.
 
     Requests:  1 where it is assigned already, otherwise 2.
@@ -82,11 +82,8 @@ class AssignTeamOrganization(Combinable[AssignmentItem], Undoable[AssignmentItem
     """
 
     name = "team-organization.assign"
-    access = accesses.ENTERPRISE_TEAMS_WRITE
     Item = AssignmentItem
-    is_read = False
     most_requests = 2
-    most_combined = MOST_SLUGS
     settled_by = (
         "The assignment is read: where it is there, it was made. Where it is not, the request is sent again; assigning "
         "twice is assigning once."
@@ -95,9 +92,6 @@ class AssignTeamOrganization(Combinable[AssignmentItem], Undoable[AssignmentItem
 
     def check(self, item: AssignmentItem) -> Iterator[ItemFlaw]:
         return teams.flaws_of_assignment(item)
-
-    def lanes(self, item: AssignmentItem) -> tuple[str, ...]:
-        return teams.lanes_of(item)
 
     def steps(self, item: AssignmentItem) -> Steps:
         found = yield teams.look(item)
@@ -146,7 +140,7 @@ class AssignTeamOrganization(Combinable[AssignmentItem], Undoable[AssignmentItem
         return teams.undo_of_one(item, "team-organization.unassign", is_known=before is None)
 
 
-class UnassignTeamOrganization(Combinable[AssignmentItem], Undoable[AssignmentItem], Returns[Organization]):
+class UnassignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organization]):
     """Remove an enterprise team from one organization.
 
     Requests:  2: a look, then the removal. Where it is not assigned 3: the team's list, and a second look.
@@ -159,12 +153,9 @@ class UnassignTeamOrganization(Combinable[AssignmentItem], Undoable[AssignmentIt
     """
 
     name = "team-organization.unassign"
-    access = accesses.ENTERPRISE_TEAMS_WRITE
     Item = AssignmentItem
-    is_read = False
     least_requests = 2
     most_requests = 3
-    most_combined = MOST_SLUGS
     settled_by = (
         "The assignment is read: where it is gone, and the team's list can be seen, it was removed. Where it is there, "
         "the request is sent again; removing twice is removing once."
@@ -173,9 +164,6 @@ class UnassignTeamOrganization(Combinable[AssignmentItem], Undoable[AssignmentIt
 
     def check(self, item: AssignmentItem) -> Iterator[ItemFlaw]:
         return teams.flaws_of_assignment(item)
-
-    def lanes(self, item: AssignmentItem) -> tuple[str, ...]:
-        return teams.lanes_of(item)
 
     def steps(self, item: AssignmentItem) -> Steps:
         found = yield teams.look(item)
@@ -230,7 +218,7 @@ class UnassignTeamOrganization(Combinable[AssignmentItem], Undoable[AssignmentIt
         return teams.undo_of_one(item, "team-organization.assign", is_known=isinstance(before, dict))
 
 
-class AddTeamOrganizations(Combinable[OrganizationsItem], Undoable[OrganizationsItem], Returns[TeamAdditions]):
+class AddTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[TeamAdditions]):
     """Assign an enterprise team to several organizations at once.
 
     Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are not assigned yet.
@@ -243,11 +231,8 @@ class AddTeamOrganizations(Combinable[OrganizationsItem], Undoable[Organizations
     """
 
     name = "team-organization.add"
-    access = accesses.ENTERPRISE_TEAMS_WRITE
     Item = OrganizationsItem
-    is_read = False
     most_requests = 2
-    most_combined = MOST_SLUGS
     settled_by = (
         "The team's list is read, all pages of it: where it holds all the organizations, they were added. What it "
         "lacks is sent again; assigning twice is assigning once."
@@ -256,9 +241,6 @@ class AddTeamOrganizations(Combinable[OrganizationsItem], Undoable[Organizations
 
     def check(self, item: OrganizationsItem) -> Iterator[ItemFlaw]:
         return teams.flaws_of_organizations(item)
-
-    def lanes(self, item: OrganizationsItem) -> tuple[str, ...]:
-        return teams.lanes_of(item)
 
     def size_combined(self, item: OrganizationsItem) -> int:
         return len(item.organization_slugs)
@@ -302,7 +284,7 @@ class AddTeamOrganizations(Combinable[OrganizationsItem], Undoable[Organizations
         return teams.undo_of_several(item, "team-organization.remove", result, "added", before)
 
 
-class RemoveTeamOrganizations(Combinable[OrganizationsItem], Undoable[OrganizationsItem], Returns[TeamRemovals]):
+class RemoveTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[TeamRemovals]):
     """Remove an enterprise team from several organizations at once.
 
     Requests:  1 for every 100 organizations of the team, 2 where it has more than 100; and 1 more for every 100 that
@@ -316,11 +298,8 @@ class RemoveTeamOrganizations(Combinable[OrganizationsItem], Undoable[Organizati
     """
 
     name = "team-organization.remove"
-    access = accesses.ENTERPRISE_TEAMS_WRITE
     Item = OrganizationsItem
-    is_read = False
     most_requests = 2
-    most_combined = MOST_SLUGS
     settled_by = (
         "The team's list is read, all pages of it: where it holds none of the organizations, they were removed. What "
         "it still holds is sent again; removing twice is removing once."
@@ -329,9 +308,6 @@ class RemoveTeamOrganizations(Combinable[OrganizationsItem], Undoable[Organizati
 
     def check(self, item: OrganizationsItem) -> Iterator[ItemFlaw]:
         return teams.flaws_of_organizations(item)
-
-    def lanes(self, item: OrganizationsItem) -> tuple[str, ...]:
-        return teams.lanes_of(item)
 
     def size_combined(self, item: OrganizationsItem) -> int:
         return len(item.organization_slugs)

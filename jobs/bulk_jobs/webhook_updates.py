@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from bulk.capabilities import HoldsSecrets, Irreversible, LooksBack, Returns, Undo, Undoable
+from bulk.capabilities import ChangesThings, HoldsSecrets, Irreversible, LooksBack, Returns, Undo, Undoable
 from bulk.model import Effect, Lost, NotApplied, Outcome, Request, Undecided, succeeded, unchanged
 from bulk.operation import ItemFlaw, Settling, Steps
 from bulk.proof import Proof
@@ -52,6 +52,7 @@ class UpdateWebhookItem(HookItem, frozen=True, kw_only=True):
 class UpdateWebhook(
     HoldsSecrets[UpdateWebhookItem],
     LooksBack[UpdateWebhookItem],
+    ChangesThings[UpdateWebhookItem],
     Undoable[UpdateWebhookItem],
     Returns[Webhook],
 ):
@@ -94,6 +95,9 @@ class UpdateWebhook(
 
     def lanes(self, item: UpdateWebhookItem) -> tuple[str, ...]:
         return _lanes(item)
+
+    def things(self, item: UpdateWebhookItem) -> tuple[str, ...]:
+        return hook_settings.things(item)
 
     def steps(self, item: UpdateWebhookItem) -> Steps:
         wanted = _body(item)
@@ -155,6 +159,7 @@ class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
 class UpdateWebhookConfig(
     HoldsSecrets[UpdateWebhookConfigItem],
     LooksBack[UpdateWebhookConfigItem],
+    ChangesThings[UpdateWebhookConfigItem],
     Undoable[UpdateWebhookConfigItem],
     Returns[WebhookConfig],
 ):
@@ -189,6 +194,9 @@ class UpdateWebhookConfig(
 
     def lanes(self, item: UpdateWebhookConfigItem) -> tuple[str, ...]:
         return _lanes(item)
+
+    def things(self, item: UpdateWebhookConfigItem) -> tuple[str, ...]:
+        return hook_settings.things(item)
 
     def steps(self, item: UpdateWebhookConfigItem) -> Steps:
         path, wanted = f"{hook_path(item)}/config", {"config": _config_body(item)}

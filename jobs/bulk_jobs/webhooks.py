@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from bulk.capabilities import HoldsSecrets, Irreversible, ProvesAbsence, Returns, Undo, Undoable
+from bulk.capabilities import ChangesThings, HoldsSecrets, Irreversible, ProvesAbsence, Returns, Undo, Undoable
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -238,7 +238,7 @@ class DeleteWebhookItem(HookItem, frozen=True, kw_only=True):
     expect: refusals.Expect | None = None
 
 
-class DeleteWebhook(Undoable[DeleteWebhookItem], Returns[Numbered]):
+class DeleteWebhook(ChangesThings[DeleteWebhookItem], Undoable[DeleteWebhookItem], Returns[Numbered]):
     """Remove a webhook from an organization; one that is not there is unchanged.
 
     Requests:  2: a look, then the removal, or the list where it is not there (1 for every 100 webhooks, 2 where
@@ -266,6 +266,9 @@ class DeleteWebhook(Undoable[DeleteWebhookItem], Returns[Numbered]):
 
     def lanes(self, item: DeleteWebhookItem) -> tuple[str, ...]:
         return (f"{item.org}/{item.hook_id}",)
+
+    def things(self, item: DeleteWebhookItem) -> tuple[str, ...]:
+        return hook_settings.things(item)
 
     def steps(self, item: DeleteWebhookItem) -> Steps:
         found = yield Request(

@@ -13,13 +13,12 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from bulk.capabilities import ComparesState, Conflict, DecidesState, Irreversible, Returns, Undo, Undoable
+from bulk import urls
+from bulk.capabilities import ChangesThings, Conflict, DecidesState, Irreversible, Returns, Undo, Undoable
 from bulk.model import (
-    SUCCESSFUL,
     Effect,
     Lost,
     NotApplied,
-    Outcome,
     Reply,
     Request,
     Undecided,
@@ -114,7 +113,10 @@ SETTINGS = tuple(
 
 
 class UpdateEnterpriseSecurity(
-    ComparesState[UpdateEnterpriseSecurityItem], Undoable[UpdateEnterpriseSecurityItem], Returns[SecuritySettings]
+    ChangesThings[UpdateEnterpriseSecurityItem],
+    DecidesState[UpdateEnterpriseSecurityItem],
+    Undoable[UpdateEnterpriseSecurityItem],
+    Returns[SecuritySettings],
 ):
     """Change the code security settings that an enterprise gives new repositories.
 
@@ -168,17 +170,12 @@ class UpdateEnterpriseSecurity(
                 return Conflict(f"sets {name} to another value than {{other}}; leave one of them out", may_insist=True)
         return None
 
-    def left(self, item: UpdateEnterpriseSecurityItem, outcome: Outcome) -> str | None:
-        """Return the settings, which are shown late: until then an item behind this one would see what was before."""
-        return msgspec.json.encode(_given(item)).decode() if outcome.kind in SUCCESSFUL else None
+    def things(self, item: UpdateEnterpriseSecurityItem) -> tuple[str, ...]:
+        return tuple(urls.place(_path(item), name) for name in {**_given(item), **(item.expect or {})})
 
     def steps(self, item: UpdateEnterpriseSecurityItem) -> Steps:
-        return self.steps_after(item, None, 0.0)
-
-    def steps_after(self, item: UpdateEnterpriseSecurityItem, left: str | None, lag_s: float) -> Steps:
         given = _given(item)
-        looked = yield _look(item)
-        found = {**looked.body, **(msgspec.json.decode(left) if left else {})}
+        found = (yield _look(item)).body
         if _is_so(given, found) and UNREADABLE not in given:
             return unchanged(given)
         if item.expect is not None:

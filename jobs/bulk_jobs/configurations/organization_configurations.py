@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from msgspec import UNSET, UnsetType
 
-from bulk.capabilities import Irreversible, LooksBack, Returns, Undo, Undoable
+from bulk.capabilities import ChangesThings, Irreversible, LooksBack, Returns, Undo, Undoable
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
@@ -138,7 +138,10 @@ class ListConfigurationRepositories(Operation[ConfigurationItem], Returns[list[A
 
 
 class UpdateOrganizationConfiguration(
-    LooksBack[UpdateConfigurationItem], Undoable[UpdateConfigurationItem], Returns[Configuration]
+    ChangesThings[UpdateConfigurationItem],
+    LooksBack[UpdateConfigurationItem],
+    Undoable[UpdateConfigurationItem],
+    Returns[Configuration],
 ):
     """Change a code security configuration of an organization, and with it the repositories that have it.
 
@@ -174,6 +177,9 @@ class UpdateOrganizationConfiguration(
 
     def lanes(self, item: UpdateConfigurationItem) -> tuple[str, ...]:
         return (lane_of(item),)
+
+    def things(self, item: UpdateConfigurationItem) -> tuple[str, ...]:
+        return fields.things_in_organization(item.org, item.configuration_id)
 
     def steps(self, item: UpdateConfigurationItem) -> Steps:
         body = fields.body_of(item, fields.UPDATED_FIELDS)
@@ -228,7 +234,7 @@ class UpdateOrganizationConfiguration(
         )
 
 
-class DeleteOrganizationConfiguration(Operation[ConfigurationItem], Returns[Numbered]):
+class DeleteOrganizationConfiguration(ChangesThings[ConfigurationItem], Returns[Numbered]):
     """Delete a code security configuration of an organization. Its repositories keep their settings.
 
     Requests:  2: a look, then the deletion. Where it is not there 3: the organization's rulesets, and a second look.
@@ -257,6 +263,9 @@ class DeleteOrganizationConfiguration(Operation[ConfigurationItem], Returns[Numb
 
     def lanes(self, item: ConfigurationItem) -> tuple[str, ...]:
         return (lane_of(item),)
+
+    def things(self, item: ConfigurationItem) -> tuple[str, ...]:
+        return fields.things_in_organization(item.org, item.configuration_id)
 
     def steps(self, item: ConfigurationItem) -> Steps:
         found = yield _look(item)

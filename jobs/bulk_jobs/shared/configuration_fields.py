@@ -161,3 +161,8 @@ def proof_in_organization(org: str, configuration_id: int, *about: proofs.About)
 def path_in_organization(org: str, configuration_id: int) -> str:
     """Return where a configuration lies in an organization."""
     return f"/orgs/{urls.segment(org)}/code-security/configurations/{configuration_id}"
+
+
+def things_in_organization(org: str, configuration_id: int) -> tuple[str, ...]:
+    """Return where the configuration lies that an item changes."""
+    return (path_in_organization(org, configuration_id).casefold(),)

@@ -104,6 +104,11 @@ def hook_path(item: HookItem) -> str:
     return f"{hooks_path(item.org)}/{item.hook_id}"
 
 
+def things(item: HookItem) -> tuple[str, ...]:
+    """Return where the webhook lies that an item changes."""
+    return (urls.place(hooks_path(item.org), item.hook_id),)
+
+
 def proof_of_hook(item: HookItem, *about: proofs.About) -> Proof:
     """Return what shows that an answer is this webhook, and what else is said of it."""
     return proofs.entry(HOOK, proofs.naming(id=item.hook_id), proofs.of_kind("orgs", item.org), *about)

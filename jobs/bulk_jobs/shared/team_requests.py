@@ -11,10 +11,11 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from bulk import urls
-from bulk.capabilities import Irreversible, Undo
+from bulk.capabilities import ChangesThings, Combinable, Irreversible, Undo, Undoable
 from bulk.model import Effect, ErrorCode, Outcome, Reply, Request, failed, succeeded, unchanged
-from bulk.operation import Item, ItemFlaw
+from bulk.operation import Item, ItemFlaw, ItemT
 from bulk.proof import Proof
+from bulk_jobs import accesses
 from bulk_jobs.shared import enterprises, names, proofs
 
 MOST_SLUGS = 100
@@ -51,6 +52,21 @@ class OrganizationsItem(TeamItem, frozen=True, kw_only=True):
     ]
 
 
+class ChangesAssignments(ChangesThings[ItemT], Combinable[ItemT], Undoable[ItemT]):
+    """A change of a team's assignments: one at a time for each team."""
+
+    access = accesses.ENTERPRISE_TEAMS_WRITE
+    is_read = False
+    most_combined = MOST_SLUGS
+
+    def lanes(self, item: Any) -> tuple[str, ...]:
+        return (f"{item.enterprise}/{item.enterprise_team}",)
+
+    def things(self, item: Any) -> tuple[str, ...]:
+        slugs = item.organization_slugs if isinstance(item, OrganizationsItem) else (item.org,)
+        return tuple(urls.place(path(item), slug) for slug in slugs)
+
+
 NOT_KNOWN = Irreversible("what was assigned before is not known")
 
 
@@ -75,11 +91,6 @@ def flaws_of_organizations(item: OrganizationsItem) -> Iterator[ItemFlaw]:
         flaw = names.flaw_of_owner(slug)
         if flaw:
             yield ItemFlaw(f"organization_slugs[{place}]", flaw)
-
-
-def lanes_of(item: TeamItem) -> tuple[str, ...]:
-    """Return one change at a time for each team."""
-    return (f"{item.enterprise}/{item.enterprise_team}",)
 
 
 def path(item: TeamItem) -> str:

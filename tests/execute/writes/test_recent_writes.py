@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from bulk import operation
+from bulk.capabilities import ChangesThings, ComparesState, CreatesNames, Undoable
 from bulk.execute.writes.recent_writes import RecentWrites
 from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind, Reply, Request, failed, succeeded, unchanged
 from bulk.operation import Item
@@ -96,14 +97,14 @@ def test_something_else_is_believed_when_the_settle_time_is_over(item: Item, now
 
 
 def test_other_files_are_not_concerned() -> None:
-    """Another path, another branch, another resource, what has no identity at all."""
+    """Another path, another branch, another resource."""
     writes = RecentWrites(SETTLE_S)
     writes.add(PUT, put(), CAS, written(), 0.0)
     organization = msgspec.convert({"login": "acme", "admin": "octo"}, CREATE.Item)
     writes.add(CREATE, organization, Effect.CREATE_UNIQUE, succeeded({"id": 1}), 0.0)
     assert first(writes, put("b.txt"), 1.0).method == "GET"
     assert first(writes, msgspec.structs.replace(put(), branch="next"), 1.0).method == "GET"
-    assert (writes.until(PUT, put("b.txt")), writes.until(CREATE, organization)) == (0.0, 0.0)
+    assert (writes.until(PUT, put("b.txt")), writes.until(CREATE, organization)) == (0.0, SETTLE_S)
     assert next(writes.steps(CREATE, organization, 1.0)).path.startswith("/")
     thread = msgspec.convert({"thread_id": 7}, THREAD.Item)
     assert writes.steps(THREAD, thread, 1.0) is not None
@@ -141,3 +142,24 @@ def test_forgotten_on_demand_and_with_time() -> None:
     writes.add(PUT, put("0"), CAS, written(), 3.0)
     writes.add(PUT, put("3"), CAS, written(), 17.0)
     assert [writes.until(PUT, put(f"{number}")) for number in range(4)] == [18.0, 0.0, 0.0, 32.0]
+
+
+def test_a_look_waits_for_what_was_just_changed() -> None:
+    """Of the same webhook, for the settle time, and only where something was sent; others need not."""
+    writes, update = RecentWrites(SETTLE_S), operation.find("webhook.update")
+    fields = {"org": "Acme", "hook_id": 1, "active": True, "drop_secret": True}
+    hook, same, other = (
+        msgspec.convert({**fields, **more}, update.Item) for more in ({}, {"org": "acme"}, {"hook_id": 2})
+    )
+    writes.add(update, hook, None, unchanged({"id": 1}), 10.0)
+    assert writes.wait_s(update, [same], 10.0) <= 0.0
+    writes.add(update, hook, Effect.SET, succeeded({"id": 1}), 10.0)
+    assert (writes.wait_s(update, [other, same], 11.0), writes.until(update, same)) == (14.0, 25.0)
+    assert writes.wait_s(update, [other], 11.0) <= 0.0
+    assert writes.wait_s(update, [same], 25.0) <= 0.0
+
+
+@pytest.mark.parametrize("name", [name for name in operation.names() if isinstance(operation.find(name), Undoable)])
+def test_what_can_be_taken_back_is_not_looked_at_too_early(name: str) -> None:
+    """Else what is kept of it may be what was there before an earlier item: it says what it changes, or creates."""
+    assert isinstance(operation.find(name), ComparesState | ChangesThings | CreatesNames)

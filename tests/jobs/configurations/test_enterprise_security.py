@@ -12,7 +12,7 @@ from bulk_jobs.configurations.enterprise_security import (
     UpdateEnterpriseSecurity,
 )
 from bulk_jobs.shared import polling
-from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
+from tests.jobs.driver import flaws, item_of, reply, run, settle
 
 GET, UPDATE, ENABLE = GetEnterpriseSecurity(), UpdateEnterpriseSecurity(), EnableSecurityProduct()
 URL = "/enterprises/acme/code_security_and_analysis"
@@ -78,12 +78,11 @@ def test_update_that_never_shows_is_unknown():
     assert driven.error.code is ErrorCode.UNKNOWN_OUTCOME
 
 
-def test_update_behind_another_one():
-    """What the item before has started is not shown yet: it counts as what was before, and as what is to be changed."""
-    item = item_of(UPDATE, **{**ACME, SCANNING: False})
-    left = UPDATE.left(item_of(UPDATE, **ASKED), run(UPDATE, ASKED, reply(body=OFF), reply(204)).outcome)
-    driven = drive(UPDATE.steps_after(item, left, 5.0), reply(body=OFF), reply(204))
-    assert (driven.shown(), driven.requests[1].before) == ([f"GET {URL}", f"PATCH {URL}"], {SCANNING: True})
+def test_settings_are_things_of_their_own():
+    """An update waits for what an item before it has started with the same setting, or with one that it expects."""
+    item = item_of(UPDATE, **{**ACME, SCANNING: False, "expect": {LINK: None}})
+    path = "/enterprises/acme/code_security_and_analysis"
+    assert UPDATE.things(item) == (f"{path}/{SCANNING}", f"{path}/{LINK}")
 
 
 def test_what_is_expected_may_be_as_wanted_already():

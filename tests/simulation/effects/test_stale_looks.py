@@ -1,0 +1,97 @@
+"""Copies of the platform that lag: two items of a run change one thing that the platform compares with nothing.
+
+The second one looks at it as it was before the first, which may seem to be what it wants, or somebody else's change.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.simulation.schedules import SETTLE_S, TIMEOUT_S
+from tests.simulation.wire.exchanges import Exchange
+from tests.simulation.wire.fates import FINE, Fate
+from tests.simulation.wire.memory import Memory
+from tests.simulation.world import simulate, world
+from tests.simulation.writes import HOOK
+
+LIMITS = {"request_timeout": TIMEOUT_S, "settle": SETTLE_S}
+STALE = Fate(kind="stale", stale_s=SETTLE_S)
+
+_DROPS = {**HOOK, "drop_secret": True}
+_TEAM = {"enterprise": "acme", "enterprise-team": "ent:platform"}
+_PLAIN = {"org": "acme-eng", "configuration_id": 2003}
+_ALERTS = "dependabot_alerts_enabled_for_new_repositories"
+_LISTED = {"url": "http://127.0.0.1:9/hook", "content_type": "json"}
+_EVENTS = ["push"]
+
+Job = tuple[str, dict[str, Any]]
+
+TO_AND_FRO: dict[str, tuple[Job, ...]] = {
+    "webhook": (
+        ("webhook.update", {**_DROPS, "active": False}),
+        ("webhook.update", {**_DROPS, "active": True, "expect": {"active": False}}),
+    ),
+    "webhook's configuration": (
+        ("webhook.update-config", {**_DROPS, "content_type": "form"}),
+        ("webhook.update-config", {**_DROPS, "content_type": "json"}),
+    ),
+    "configuration": (
+        ("organization-configuration.update", {**_PLAIN, "description": "One"}),
+        ("organization-configuration.update", {**_PLAIN, "description": "Two", "expect": {"description": "One"}}),
+    ),
+    "enterprise's settings": (
+        ("enterprise-security.update", {"enterprise": "acme", _ALERTS: True, "wait": True}),
+        ("enterprise-security.update", {"enterprise": "acme", _ALERTS: False, "wait": True}),
+    ),
+    "assignment": (
+        ("team-organization.assign", {**_TEAM, "org": "acme-ops"}),
+        ("team-organization.unassign", {**_TEAM, "org": "acme-ops"}),
+        ("team-organization.assign", {**_TEAM, "org": "acme-ops"}),
+    ),
+    "assignments": (
+        ("team-organization.add", {**_TEAM, "organization_slugs": ["acme-ops", "acme-labs"]}),
+        ("team-organization.remove", {**_TEAM, "organization_slugs": ["acme-labs"]}),
+        ("team-organization.add", {**_TEAM, "organization_slugs": ["acme-labs"]}),
+    ),
+    "name that is free again": (
+        ("organization.rename", {"org": "acme-labs", "login": "acme-research"}),
+        ("organization.create", {"login": "acme-labs", "admin": "octoadmin", "if_exists": "unchanged"}),
+    ),
+    "webhook that makes room": (
+        ("webhook.list", {"org": HOOK["org"]}),
+        ("webhook.delete", HOOK),
+        ("webhook.create", {"org": HOOK["org"], "config": _LISTED, "events": _EVENTS, "if_exists": "unchanged"}),
+    ),
+    "webhook that is moved away": (
+        ("webhook.list", {"org": HOOK["org"]}),
+        ("webhook.update", {**_DROPS, "config": {"url": "http://127.0.0.1:9/elsewhere"}}),
+        ("webhook.create", {"org": HOOK["org"], "config": _LISTED, "events": _EVENTS}),
+    ),
+}
+
+
+@pytest.mark.parametrize("thing", TO_AND_FRO)
+def test_what_this_run_has_just_changed_is_looked_at_when_it_shows(folder: Path, thing: str) -> None:
+    """failures.md row 21: each item has its one effect, in order; none is unchanged or refused by what is over."""
+    jobs = TO_AND_FRO[thing]
+
+    async def main() -> None:
+        async with world(folder, fate_of=_stale_reads) as made:
+            made.network.memory = Memory()
+            named: dict[str, Any] = {}
+            for number, (operation, item) in enumerate(jobs):
+                needs = {"needs": [f"job-{number - 1}"]} if number else {}
+                named[f"job-{number}"] = {"operation": operation, "items": [item], **needs}
+            manifest = made.write("run", named, LIMITS)
+            await made.run(manifest)
+            ended = [(line["outcome"], line["error"]) for line in made.lines(manifest)]
+            assert ended == [("succeeded", None)] * len(jobs)
+            writes = sum(operation != "webhook.list" for operation, _ in jobs)
+            assert len(made.effects()) == writes, made.effects()
+
+    simulate(main)
+
+
+def _stale_reads(exchange: Exchange) -> Fate:
+    return FINE if exchange.is_write else STALE
