@@ -105,9 +105,14 @@ class ChangesThings(Operation[ItemT]):
     def things(self, item: ItemT) -> tuple[str, ...]:
         """Return where lies what `item` changes, as `/orgs/acme/hooks/12`; see `urls.place`.
 
-        An item that changes one of them looks at it only when a read shows what this run has just left there.
+        What the first read of an item shows of them is believed where it `shows` what this run has just left there, or
+        when a read can't be older.
         """
         raise TypeError(f"{type(self).__name__} changes things and lacks things()")
+
+    def shows(self, result: Any, body: Any) -> bool:
+        """Return whether a first read with that body shows what an item that ended with `result` has left."""
+        return bool(result == body)
 
 
 class LooksFirst(Operation[ItemT]):

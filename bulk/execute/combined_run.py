@@ -59,8 +59,7 @@ class CombinedRun:
         assert isinstance(operation, Combinable), "only such items are taken together"
         try:
             items = [await self._item_runner.complete(operation, entry) for entry in entries]
-            await shared.pause(shared.recent_writes.wait_s(operation, items, shared.clock.monotonic()), context)
-            steps = operation.steps_combined(items)
+            steps = shared.recent_writes.steps_combined(operation, items, shared.clock.monotonic())
             request = advance(steps, None, list)
             while isinstance(request, Request):
                 answer: Reply | Outcome | None

@@ -105,11 +105,8 @@ class Shared:
         if not self.late_writes:
             return
         lanes = folded(operation.resource, operation.lanes(item))
-        owner, now = (entry.job, entry.index), self.clock.monotonic()
-        await self.pause(self.late_writes.wait_s(owner, lanes, request.path.casefold(), now), context)
-
-    async def pause(self, seconds: float, context: RequestContext) -> None:
-        """Wait for what an earlier write may still do, without holding a permit meanwhile."""
+        owner = entry.job, entry.index
+        seconds = self.late_writes.wait_s(owner, lanes, request.path.casefold(), self.clock.monotonic())
         if seconds > 0.0:
             self.return_unused(context)
             await self.sender.pause(seconds, WaitReason.MAY_ARRIVE)
@@ -164,7 +161,7 @@ class ItemRun:
 
     async def go_on(self, ended: "Outcome | LostWrite | _Again", retry_budget: RetryBudget) -> Outcome:
         """Return the outcome, over as many rounds as it takes. `ended`: how the steps ended the first time."""
-        shared, ended = self._shared, await self._when_it_is_there(ended)
+        ended = await self._when_it_is_there(ended)
         refusal: Outcome | None = None
         while True:
             is_limited = False
@@ -178,17 +175,19 @@ class ItemRun:
                 is_limited = self._writes is not None and self._writes.is_to_be_settled
             elif isinstance(ended, _Again):
                 refusal = ended.refusal
-                shared.recent_writes.forget(self._operation, self._item)
+                self._shared.recent_writes.forget(self._operation, self._item)
                 outcome = refusal if self._lost_write is None else await self._settle(refusal)
                 if outcome is not None and outcome is not refusal:
                     return outcome
             elif self._is_gone(ended):
-                return skipped(ErrorCode.STALE, f"{STALE} ({ended.error.message if ended.error is not None else ''})")
+                why = ended.error.message if ended.error is not None else ""
+                return skipped(ErrorCode.STALE, f"{STALE} ({why})")
             else:
                 return await self._in_the_light_of_doubt(ended)
-            if not is_limited and not retry_budget.is_another(shared.sender.served):
+            if not is_limited and not retry_budget.is_another(self._shared.sender.served):
                 break
-            await shared.sender.pause(pause_s(retry_budget.number, shared.dice.random()), WaitReason.ROUND)
+            seconds = pause_s(retry_budget.number, self._shared.dice.random())
+            await self._shared.sender.pause(seconds, WaitReason.ROUND)
             ended = await self._when_it_is_there(await self.steps())
         if refusal is not None and self._lost_write is None:
             return refusal
@@ -278,8 +277,6 @@ class ItemRun:
         if operation.is_read or self._tally.is_alone:
             steps = operation.steps(self._item)
         else:
-            now = shared.clock.monotonic()
-            await shared.pause(shared.recent_writes.wait_s(operation, (self._item,), now), self._context)
             steps = shared.recent_writes.steps(operation, self._item, shared.clock.monotonic())
         self._tally.has_read, self._refused_write = False, None
         written: Request | None = None
@@ -321,11 +318,15 @@ class ItemRun:
             message = f"the answer can't be used ({flaw})"
             return failed(ErrorCode.BAD_RESPONSE, message, http_status=self._tally.http_status)
 
+    def _is_stale(self, planned: Planned, request: Request) -> bool:
+        """Return whether the item is not as the approved plan has seen it, before anything of it was written."""
+        is_first = self._tally.before is UNSEEN
+        return is_first and planned.is_stale(*self._owner, own_before(request), request.effect)
+
     async def _write(self, request: Request) -> Reply | Outcome | LostWrite | _Again:
         """Send a write until it is decided or its answer is lost."""
         shared, lost_write = self._shared, self._lost_write
-        planned, is_first = shared.planned, lost_write is None and self._tally.before is UNSEEN
-        if planned is not None and is_first and planned.is_stale(*self._owner, own_before(request), request.effect):
+        if shared.planned is not None and lost_write is None and self._is_stale(shared.planned, request):
             return skipped(ErrorCode.STALE, STALE)
         shared.sender.step_aside(self._tally)
         await shared.let_late_writes_pass(self._operation, self._entry, self._item, request, self._context)

@@ -99,6 +99,9 @@ class UpdateWebhook(
     def things(self, item: UpdateWebhookItem) -> tuple[str, ...]:
         return hook_settings.things(item)
 
+    def shows(self, result: Any, body: Any) -> bool:
+        return hook_settings.shows(result, body)
+
     def steps(self, item: UpdateWebhookItem) -> Steps:
         wanted = _body(item)
         found = yield _look(hook_path(item), hook_settings.proof_of_hook(item), may_be_absent=False)
@@ -197,6 +200,9 @@ class UpdateWebhookConfig(
 
     def things(self, item: UpdateWebhookConfigItem) -> tuple[str, ...]:
         return hook_settings.things(item)
+
+    def shows(self, result: Any, body: Any) -> bool:
+        return hook_settings.shows(result, body)
 
     def steps(self, item: UpdateWebhookConfigItem) -> Steps:
         path, wanted = f"{hook_path(item)}/config", {"config": _config_body(item)}

@@ -270,6 +270,9 @@ class DeleteWebhook(ChangesThings[DeleteWebhookItem], Undoable[DeleteWebhookItem
     def things(self, item: DeleteWebhookItem) -> tuple[str, ...]:
         return hook_settings.things(item)
 
+    def shows(self, result: Any, body: Any) -> bool:
+        return hook_settings.shows(result, body)
+
     def steps(self, item: DeleteWebhookItem) -> Steps:
         found = yield Request(
             method="GET",

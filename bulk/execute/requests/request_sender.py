@@ -178,6 +178,9 @@ class RequestSender:
         """Send a read until it is decided: return a Reply with an accepted status, or how the item failed."""
         if request.pause_s:
             self.step_aside(context.tally)
+            permit = context.take_permit()
+            if permit is not None:
+                self.return_unused(permit)
             await self.pause(request.pause_s, WaitReason.LOOK)
         if request.is_poll:
             self.step_aside(context.tally)

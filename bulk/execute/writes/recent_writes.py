@@ -4,19 +4,22 @@ A copy of the platform may lag: a look that comes at once can show the file as i
 Believed, it would make a delete `unchanged` while the file is there; after a lost answer our own blob would be taken
 for somebody else's, or no file for our delete. So within the settle time of a write the next item is told what that
 left, and does not look: the platform's own comparison guards it. What it lost is settled when that time is over. Where
-the platform compares nothing, as of a webhook, the next item's look waits until then; and a creation does not believe
-that its like is there while the like may be what was just deleted. Pure; monotonic times come in. Source: failures.md
-rows 7, 21, 22.
+the platform compares nothing, as of a webhook, the next item looks once more when that time is over, unless its look
+shows what was left; and a creation does not believe that its like is there while that may just have been deleted. Pure;
+monotonic times come in. Source: failures.md rows 7, 21, 22.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from bulk import urls
-from bulk.capabilities import ChangesThings, ComparesState, CreatesNames
+from bulk.capabilities import ChangesThings, Combinable, CombinedSteps, ComparesState, CreatesNames
 from bulk.execute.writes.expiring_map import ExpiringMap
-from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind
+from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind, Reply, Request
 from bulk.operation import AnyOperation, Item, Steps
+
+T = TypeVar("T")
 
 
 class RecentWrites:
@@ -24,20 +27,39 @@ class RecentWrites:
 
     def __init__(self, settle_s: float) -> None:
         self._left: ExpiringMap[str] = ExpiringMap(settle_s)
-        self._changed: ExpiringMap[None] = ExpiringMap(settle_s)
+        self._changed: ExpiringMap[Any] = ExpiringMap(settle_s)
 
     def steps(self, operation: AnyOperation, item: Item, now: float) -> Steps:
         """Return the steps of `item`, which know what an item before it has just left."""
         left, until = self._last(operation, item)
         if until > now and isinstance(operation, ComparesState):
             return operation.steps_after(item, left, until - now)
-        return operation.steps(item)
+        lag_s = self._changed_until(operation, item) - now
+        return operation.steps(item) if lag_s <= 0.0 else self._looking_twice(operation, item, lag_s)
 
-    def wait_s(self, operation: AnyOperation, items: Sequence[Item], now: float) -> float:
-        """Return how long a look at what `items` change has to wait, so that it shows what was just left (seconds)."""
-        if not self._changed:
-            return 0.0
-        return max(self._changed_until(operation, item) for item in items) - now
+    def steps_combined(self, operation: Combinable[Any], items: Sequence[Item], now: float) -> CombinedSteps:
+        """Return the steps of items that share their requests; the look at what was just changed comes late."""
+        lag_s = max(self._changed_until(operation, item) for item in items) - now
+        steps = operation.steps_combined(items)
+        return steps if lag_s <= 0.0 else _looking_late(steps, lag_s)
+
+    def _looking_twice(self, operation: AnyOperation, item: Item, lag_s: float) -> Steps:
+        """Do what the operation's steps do, from another look `lag_s` later where the first one may be of before."""
+        assert isinstance(operation, ChangesThings), "nothing else is noted"
+        left = [changed[0] for changed in map(self._changed.find, operation.things(item)) if changed is not None]
+        steps = operation.steps(item)
+        try:
+            request = next(steps)
+            if request.effect is Effect.READ:
+                reply = yield request
+                if all(operation.shows(result, reply.body) for result in left):
+                    return (yield from _going_on(steps, steps.send(reply)))
+                steps.close()
+                return (yield from _looking_late(operation.steps(item), lag_s))
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+        return (yield from _going_on(steps, request))
 
     def doubt_s(self, operation: AnyOperation, item: Item, outcome: Outcome, now: float) -> float:
         """Return how long it can't be told whether what a creation has found in its way is still there (seconds)."""
@@ -66,9 +88,9 @@ class RecentWrites:
             elif effect is not None:
                 self._left.forget(_key(operation, item))
             self._left.forget_old(now)
-        elif effect is not None and isinstance(operation, ChangesThings):
+        elif effect is not None and isinstance(operation, ChangesThings) and _may_have_changed(outcome):
             for thing in operation.things(item):
-                self._changed.note(thing, None, now)
+                self._changed.note(thing, _without_note(outcome.result), now)
                 self._changed.note(thing[: thing.rfind("/") + 1], None, now)  # what lists it shows it late, too
             self._changed.forget_old(now)
 
@@ -93,3 +115,38 @@ class RecentWrites:
 
 def _key(operation: ComparesState[Any], item: Item) -> str:
     return f"{operation.resource}:{operation.identities(item)[0]}"
+
+
+def _may_have_changed(outcome: Outcome) -> bool:
+    """Return whether an item that ended so may have changed something: a failure that has a result did so in part."""
+    return outcome.kind in (OutcomeKind.SUCCEEDED, OutcomeKind.UNKNOWN) or (
+        outcome.kind is OutcomeKind.FAILED and outcome.result is not None
+    )
+
+
+def _without_note(result: Any) -> Any:
+    return {name: value for name, value in result.items() if name != "note"} if isinstance(result, dict) else result
+
+
+def _looking_late(steps: Generator[Request, Reply, T], lag_s: float) -> Generator[Request, Reply, T]:
+    """Do what `steps` does, from a first read that waits for `lag_s` seconds."""
+    try:
+        request = next(steps)
+    except StopIteration as end:
+        ended: T = end.value
+        return ended
+    if request.effect is Effect.READ:
+        request = replace(request, pause_s=lag_s)
+    return (yield from _going_on(steps, request))
+
+
+def _going_on(steps: Generator[Request, Reply, T], request: Request) -> Generator[Request, Reply, T]:
+    """Do what `steps` still does, from `request` on."""
+    try:
+        while True:
+            request = steps.send((yield request))
+    except StopIteration as end:
+        ended: T = end.value
+        return ended
+    finally:
+        steps.close()

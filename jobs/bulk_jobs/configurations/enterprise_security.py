@@ -173,6 +173,9 @@ class UpdateEnterpriseSecurity(
     def things(self, item: UpdateEnterpriseSecurityItem) -> tuple[str, ...]:
         return tuple(urls.place(_path(item), name) for name in {**_given(item), **(item.expect or {})})
 
+    def shows(self, result: Any, body: Any) -> bool:
+        return isinstance(result, dict) and UNREADABLE not in result and _is_so(result, body)
+
     def steps(self, item: UpdateEnterpriseSecurityItem) -> Steps:
         given = _given(item)
         found = (yield _look(item)).body

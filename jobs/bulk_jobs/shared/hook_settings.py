@@ -109,6 +109,15 @@ def things(item: HookItem) -> tuple[str, ...]:
     return (urls.place(hooks_path(item.org), item.hook_id),)
 
 
+def shows(result: Any, body: Any) -> bool:
+    """Return whether a webhook of an answer, or its configuration, shows what a change with that result has left."""
+    if not isinstance(result, dict) or not isinstance(body, dict):
+        return False
+    if "config" in result and "config" in body:
+        return bool(shown(body) == result)
+    return bool(shown_config(body.get("config", body)) == result.get("config", result))
+
+
 def proof_of_hook(item: HookItem, *about: proofs.About) -> Proof:
     """Return what shows that an answer is this webhook, and what else is said of it."""
     return proofs.entry(HOOK, proofs.naming(id=item.hook_id), proofs.of_kind("orgs", item.org), *about)

@@ -88,7 +88,7 @@ def test_what_the_run_changed_again_is_no_difference(tmp_path: Path, home: Home)
     labs = {"repositories": [{"organization": "acme-labs", "name": "tools"}]}
     with served(tmp_path / "sandbox", "--rate-limit", "off", seed=labs) as sandbox:
         home.folder.mkdir()
-        home.manifest(sandbox.base_url, jobs)
+        home.manifest(sandbox.base_url, jobs, limits={"settle": "1s"})
         assert home.run("run", "manifest.yaml", "--run-dir", "run", *QUIET).exit_code == 0
         told = home.run("verify", "run", "--live")
         assert (told.exit_code, "0 moved, 5 written over by the run itself" in told.out) == (0, True), told.out

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from bulk import operation
-from bulk.capabilities import ChangesThings, ComparesState, CreatesNames, Undoable
+from bulk.capabilities import ChangesThings, Combinable, ComparesState, CreatesNames, Undoable
 from bulk.execute.writes.recent_writes import RecentWrites
 from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind, Reply, Request, failed, succeeded, unchanged
 from bulk.operation import Item
@@ -144,19 +144,73 @@ def test_forgotten_on_demand_and_with_time() -> None:
     assert [writes.until(PUT, put(f"{number}")) for number in range(4)] == [18.0, 0.0, 0.0, 32.0]
 
 
-def test_a_look_waits_for_what_was_just_changed() -> None:
-    """Of the same webhook, for the settle time, and only where something was sent; others need not."""
-    writes, update = RecentWrites(SETTLE_S), operation.find("webhook.update")
-    fields = {"org": "Acme", "hook_id": 1, "active": True, "drop_secret": True}
-    hook, same, other = (
-        msgspec.convert({**fields, **more}, update.Item) for more in ({}, {"org": "acme"}, {"hook_id": 2})
-    )
-    writes.add(update, hook, None, unchanged({"id": 1}), 10.0)
-    assert writes.wait_s(update, [same], 10.0) <= 0.0
-    writes.add(update, hook, Effect.SET, succeeded({"id": 1}), 10.0)
-    assert (writes.wait_s(update, [other, same], 11.0), writes.until(update, same)) == (14.0, 25.0)
-    assert writes.wait_s(update, [other], 11.0) <= 0.0
-    assert writes.wait_s(update, [same], 25.0) <= 0.0
+UPDATE = operation.find("webhook.update")
+CONFIG = {"url": "http://127.0.0.1:9/", "content_type": "json"}
+HOOK = {"id": 1, "active": True, "events": ["push"], "config": CONFIG}
+
+
+def hook(**more: object) -> Item:
+    """An item of `webhook.update` that wants the webhook active."""
+    fields = {"org": "acme", "hook_id": 1, "active": True, "drop_secret": True}
+    return msgspec.convert({**fields, **more}, UPDATE.Item)
+
+
+def looked(writes: RecentWrites, item: Item, shown: object) -> Request | Outcome:
+    """What comes after the first look of an item that is begun at 11.0, and was shown that."""
+    steps = writes.steps(UPDATE, item, 11.0)
+    next(steps)
+    try:
+        return steps.send(Reply(status=200, headers={}, body=shown))
+    except StopIteration as end:
+        outcome: Outcome = end.value
+        return outcome
+
+
+def test_a_look_that_may_be_of_before_is_repeated() -> None:
+    """When the settle time is over: of the same webhook, where something was sent, and not where it shows that."""
+    was, left = {**HOOK, "active": False}, {**HOOK, "events": ["push", "fork"]}
+    writes = RecentWrites(SETTLE_S)
+    writes.add(UPDATE, hook(org="Acme"), None, succeeded(left), 10.0)
+    writes.add(UPDATE, hook(org="Acme"), Effect.SET, unchanged(left), 10.0)
+    assert looked(writes, hook(), was) == _Sends("PATCH", 0.0)
+    writes.add(UPDATE, hook(org="Acme"), Effect.SET, succeeded(left), 10.0)
+    assert looked(writes, hook(), was) == _Sends("GET", 14.0)
+    assert looked(writes, hook(), HOOK) == _Sends("GET", 14.0)
+    assert looked(writes, hook(), left) == unchanged(left)
+    writes.add(UPDATE, hook(), Effect.SET, succeeded({**CONFIG, "secret": "********"}, note="So."), 10.0)
+    assert looked(writes, hook(), left) == _Sends("GET", 14.0)
+    shown = {**left, "config": {**CONFIG, "secret": "********"}}
+    assert looked(writes, hook(), shown) == _Sends("PATCH", 0.0)  # its secret is to be dropped
+    writes.add(UPDATE, hook(), Effect.SET, succeeded(left), 10.0)
+    writes.add(UPDATE, hook(), Effect.SET, failed(ErrorCode.NOT_FOUND, "It is gone."), 10.0)
+    assert looked(writes, hook(active=False), left) == _Sends("PATCH", 0.0)
+    assert looked(writes, hook(hook_id=2), {**was, "id": 2}) == _Sends("PATCH", 0.0)
+    assert next(writes.steps(UPDATE, hook(), 25.0)) == _Sends("GET", 0.0)
+    assert writes.until(UPDATE, hook()) == 25.0
+
+
+def test_items_that_share_a_call_look_late() -> None:
+    """Where one of them is about what was just changed."""
+    assign = operation.find("team-organization.assign")
+    assert isinstance(assign, Combinable)
+    team = {"enterprise": "acme", "enterprise-team": "ent:a"}
+    one, two = (msgspec.convert({**team, "org": org}, assign.Item) for org in ("one", "two"))
+    writes = RecentWrites(SETTLE_S)
+    writes.add(assign, one, Effect.SET, succeeded({"login": "one"}), 10.0)
+    assert next(writes.steps_combined(assign, [two], 11.0)) == _Sends("GET", 0.0)
+    assert next(writes.steps_combined(assign, [two, one], 11.0)) == _Sends("GET", 14.0)
+
+
+class _Sends:
+    """Equals a request with that method that waits so long before (seconds)."""
+
+    def __init__(self, method: str, pause_s: float) -> None:
+        self._is = method, pause_s
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Request) and (other.method, other.pause_s) == self._is
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize("name", [name for name in operation.names() if isinstance(operation.find(name), Undoable)])
