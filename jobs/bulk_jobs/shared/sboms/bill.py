@@ -30,18 +30,24 @@ class Bill:
     roots: list[str] = field(default_factory=list)
     without_url: int = 0
 
-    def add(self, reference: str, url: str, *, is_development: bool = False) -> None:
-        """Take a component; one without a package URL is counted, and one without a reference goes by its URL, as does
-        one whose reference another one has taken.
+    def add(self, components: Iterable[tuple[str | None, str, bool]]) -> None:
+        """Take components: the reference and package URL of each, and whether it is not needed at run time.
+
+        One without a package URL is counted, and one without a reference goes by its URL, as does one whose reference
+        another one has taken. What the bill is about is no part of itself, also where it is listed; several roots are.
         """
-        if not url:
-            self.without_url += 1
-            return
-        key = reference or url
-        if self.packages.setdefault(key, url) != url:
-            self.packages[key := url] = url
-        if is_development:
-            self.development.add(key)
+        own, packages = (self.roots[0] if len(set(self.roots)) == 1 else None), self.packages
+        for reference, url, is_development in components:
+            key = reference or url
+            if key == own:
+                continue
+            if not url:
+                self.without_url += 1
+                continue
+            if packages.setdefault(key, url) != url:
+                packages[key := url] = url
+            if is_development:
+                self.development.add(key)
 
     def link(self, reference: str, children: Iterable[str]) -> None:
         """Note what a component depends on, beside what was noted of it before."""
@@ -61,9 +67,12 @@ class Graph:
 
 def graph_of(bill: Bill) -> Graph:
     """Return the packages and edges of a bill; what has no package URL is left out, and its edges with it."""
-    edges: dict[str, set[str]] = {url: set() for url in bill.packages.values()}
+    url_of = bill.packages.get
+    edges: dict[str, list[str]] = {url: [] for url in bill.packages.values()}
     for reference, children in bill.depends_on.items():
-        url = bill.packages.get(reference)
-        if url is not None:
-            edges[url].update(bill.packages[child] for child in children if child in bill.packages)
-    return Graph({url: sorted(children - {url}) for url, children in edges.items()})
+        if children and (url := url_of(reference)):
+            edges[url] += [found for child in children if (found := url_of(child)) and found != url]
+    for url, several in edges.items():
+        if len(several) > 1:
+            edges[url] = sorted(set(several))
+    return Graph(edges)

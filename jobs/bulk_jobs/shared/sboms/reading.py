@@ -7,7 +7,7 @@ import zlib
 import msgspec
 import zstandard
 
-from bulk_jobs.shared.sboms import cyclonedx, spdx
+from bulk_jobs.shared.sboms import cyclonedx, cyclonedx_xml, spdx
 from bulk_jobs.shared.sboms.bill import Bill, BillFlaw
 from bulk_jobs.shared.sboms.decoding import decode
 
@@ -42,7 +42,7 @@ def read_bill(data: bytes) -> Bill:
     text = _in_utf_8(raw)
     first = text.lstrip()[:1]
     if first == b"<":
-        return cyclonedx.read_xml(raw)  # which says its encoding itself
+        return cyclonedx_xml.read_xml(raw)  # which says its encoding itself
     if first != b"{":
         raise BillFlaw("expected a bill of materials: CycloneDX as JSON or XML, or SPDX 2.2 or 2.3 as JSON")
     head = decode(_HEAD, text, "JSON")

@@ -22,17 +22,20 @@ def manifests_of(bill: Bill) -> dict[str, Any]:
     """
     if not bill.packages:
         raise BillFlaw(f"has no component with a package URL ({bill.without_url:,} without one)")
-    graph = graph_of(bill)
     direct = _direct(bill)
     needed = {url for reference, url in bill.packages.items() if reference not in bill.development}
-    resolved: dict[str, Any] = {}
-    for url, children in graph.edges.items():
-        package: dict[str, Any] = {"package_url": url}
-        if direct:
-            package["relationship"] = "direct" if url in direct else "indirect"
-        package["scope"] = "runtime" if url in needed else "development"
-        package["dependencies"] = children
-        resolved[url] = package
+    resolved: dict[str, Any] = {
+        url: {
+            "package_url": url,
+            "relationship": "direct" if url in direct else "indirect",
+            "scope": "runtime" if url in needed else "development",
+            "dependencies": children,
+        }
+        for url, children in graph_of(bill).edges.items()
+    }
+    if not direct:  # the bill says nothing of that
+        for package in resolved.values():
+            del package["relationship"]
     name = bill.name.strip() or KEY
     flaw = names.flaw_of_text(name)
     if flaw:

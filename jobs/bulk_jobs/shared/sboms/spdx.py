@@ -70,13 +70,16 @@ def read_json(data: bytes) -> Bill:
     document = decode(_DECODER, data, "SPDX")
     bill = Bill(name=document.name, created=document.creation_info.created, roots=list(document.document_describes))
     _take_relationships(document, bill)
-    roots = set(bill.roots)
-    for package in document.packages:
-        url = next((ref.reference_locator for ref in package.external_refs if ref.names_url), "")
-        if roots == {package.spdx_id}:  # several are packages as any other
-            bill.name = package.name or bill.name
-        else:
-            bill.add(package.spdx_id, url)
+    bill.add(
+        (
+            package.spdx_id,
+            next((ref.reference_locator for ref in package.external_refs if ref.names_url), ""),
+            package.spdx_id in bill.development,
+        )
+        for package in document.packages
+    )
+    if len(roots := set(bill.roots)) == 1:
+        bill.name = next((package.name for package in document.packages if package.spdx_id in roots), "") or bill.name
     return bill
 
 

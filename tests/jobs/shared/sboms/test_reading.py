@@ -10,7 +10,7 @@ import zstandard
 
 from bulk_jobs.shared.sboms import correlators, package_urls
 from bulk_jobs.shared.sboms.bill import BillFlaw, graph_of
-from bulk_jobs.shared.sboms.cyclonedx import STEP_BYTES
+from bulk_jobs.shared.sboms.cyclonedx_xml import STEP_BYTES
 from bulk_jobs.shared.sboms.reading import read_bill
 from bulk_jobs.shared.sboms.snapshot import manifests_of
 from tests.jobs.shared.sboms.bills import FORMS, TIME, graph, spdx_json
