@@ -70,22 +70,32 @@ class Night(msgspec.Struct, frozen=True, kw_only=True):
 class _Index(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION
     name: str
+    manifest: str = ""
     nights: tuple[Night, ...] = ()
 
 
 class History:
     """The nights of one audit, in `path`."""
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: Path, name: str, manifest: Path | None = None) -> None:
         """Read them.
 
+        Args:
+            manifest: the manifest of the night that begins; one that has moved, or was edited, goes on with its nights.
+
         Raises:
-            RunDirectoryError: the folder can't be read, has lost its index, or is of a newer version or another audit.
+            RunDirectoryError: the folder can't be read, has lost its index, or is of a newer version, of another audit,
+                or of another manifest of the same name that is still there.
         """
-        self.path, self.name = path, name
-        self.nights = _nights(path / NAME, name)
+        index = _index(path / NAME, name)
+        self.path, self.name, self.nights = path, name, index.nights
+        self._manifest = index.manifest
         if not (path / NAME).exists():
             self._refuse_lost()
+        if manifest is not None:
+            self._manifest = str(manifest.absolute())  # as it was named: a link may lead elsewhere tomorrow
+            if index.manifest not in ("", self._manifest):
+                _refuse_second(path, Path(index.manifest), manifest, name)
 
     @classmethod
     def open(cls, path: Path) -> "History":
@@ -173,7 +183,7 @@ class History:
             )
 
     def _write(self, nights: tuple[Night, ...]) -> None:
-        index = _Index(name=self.name, nights=nights)
+        index = _Index(name=self.name, manifest=self._manifest, nights=nights)
         try:
             with replacing(self.path / NAME) as file:
                 file.write(msgspec.json.format(msgspec.json.encode(index), indent=1) + b"\n")
@@ -182,11 +192,11 @@ class History:
         self.nights = nights
 
 
-def _nights(path: Path, name: str) -> tuple[Night, ...]:
+def _index(path: Path, name: str) -> _Index:
     try:
         index = msgspec.json.decode(path.read_bytes(), type=_Index)
     except FileNotFoundError:
-        return ()
+        return _Index(name=name)
     except OSError as error:
         raise RunDirectoryError(f"{path} can't be read: {error.strerror}") from error
     except msgspec.MsgspecError as error:
@@ -195,7 +205,17 @@ def _nights(path: Path, name: str) -> tuple[Night, ...]:
         raise RunDirectoryError(f"{path} is of version {index.version}, of a newer Bulk; this one reads {VERSION}")
     if name and index.name != name:
         raise RunDirectoryError(f"{path.parent} is the history of {index.name}, not of {name}: name another --history")
-    return index.nights
+    return index
+
+
+def _refuse_second(path: Path, first: Path, second: Path, name: str) -> None:
+    """Refuse a manifest whose name another one has, which is still there: each would be compared with the other."""
+    with contextlib.suppress(OSError):  # the first one has moved, or can't be seen from here
+        if not first.samefile(second):
+            raise RunDirectoryError(
+                f"{path} is the history of {first}, and {second} is another manifest with the name {name}: give it "
+                "another name or another --history; if it takes the place of the first one, remove that"
+            )
 
 
 @contextlib.contextmanager

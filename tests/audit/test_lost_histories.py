@@ -146,3 +146,35 @@ def test_a_history_is_of_one_manifest(nights):
     ran = nights.home.run("audit", "other.yaml", "--history", "audits/files")
     assert (ran.exit_code, "is the history of files, not of other: name another --history" in ran.err) == (5, True)
     assert len(nights.sandbox.requests()) == asked
+
+
+def test_a_second_manifest_of_the_same_name_is_refused(nights, place):
+    """Exit 5 before anything is asked, with the way out; the nights of the first are not compared with its own."""
+    asked = len(nights.sandbox.requests())
+    text = (nights.folder / "files.yaml").read_text()
+    nights.home.write("other/files.yaml", text.replace("files.jsonl", "../files.jsonl"))
+    ran = nights.home.run("audit", "other/files.yaml", "--progress", "none")
+    assert (ran.exit_code, f"the history of {nights.folder / 'files.yaml'}" in ran.err) == (5, True), ran.err
+    assert "another --history" in ran.err
+    assert len(nights.sandbox.requests()) == asked
+    assert nights.home.run("audit", "other/files.yaml", "--progress", "none", "--history", "b").exit_code == 0
+    assert nights.audit().exit_code == 0
+    assert [night.is_good for night in nights.history().nights] == [True] * 3
+
+
+def test_a_manifest_that_was_edited_or_has_moved_goes_on_with_its_nights(nights):
+    """Its items are compared with what they were, wherever it lies now, and by whatever link it is named."""
+    link = nights.folder / "link"
+    link.symlink_to(nights.folder)
+    nights.items = FILES[:2]
+    nights.write(keep={"runs": 7})
+    nights.put(FILES[0], "Changed.\n")
+    ran = nights.home.run("audit", "link/files.yaml", "--progress", "none", "--format", "json")
+    assert (ran.exit_code, json.loads(ran.out)["drift"]["items"]) == (7, 1), ran.err
+    moved = {"name": "files", **json.loads((nights.folder / "files.yaml").read_text())}
+    (nights.folder / "files.yaml").unlink()
+    nights.home.write("fleet.yaml", json.dumps(moved))
+    nights.put(FILES[1], "Changed.\n")
+    ran = nights.home.run("audit", "fleet.yaml", "--progress", "none", "--format", "json")
+    assert (ran.exit_code, json.loads(ran.out)["drift"]["items"]) == (7, 1), ran.err
+    assert [night.is_good for night in nights.history().nights] == [True] * 4

@@ -102,7 +102,7 @@ def night(
     with holding(folder, waits=overlap == "wait") as is_held:
         if not is_held:
             return _overlapped(folder, overlap)
-        history = History(folder, read.name)
+        history = History(folder, read.name, manifest)
         try:
             result = audits.one_night(prepared, history, _runner(manifest, overrides, showing), now, within_s)
         except KeyboardInterrupt:
