@@ -31,6 +31,8 @@ from bulk.cli.commands.credentials import login
 from bulk.cli.commands.migrations import approve, rehearse, undo, verify
 from bulk.cli.commands.steering import pause, resume, runs, serve, stop, watch
 from bulk.cli.commands.steering import set as set_command
+from bulk.cli.errors import is_text
+from bulk.errors import UsageError
 
 
 class InOrder(click.Group):
@@ -113,6 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     output.prepare_streams()
     try:
+        _refuse_bytes(given)
         exit_code = commands.main(given, prog_name="bulk", standalone_mode=False, obj=tuple(given))
         return exit_code if isinstance(exit_code, int) else 0
     except SystemExit as end:
@@ -122,6 +125,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return errors.exit_code_of(end, is_json=_is_json(given))
     except BaseException as error:  # noqa: BLE001 - the one place where an error becomes an exit code
         return errors.exit_code_of(error, is_json=_is_json(given))
+
+
+def _refuse_bytes(given: Sequence[str]) -> None:
+    """Refuse what is no text: paths and queries are written into files that are UTF-8."""
+    for place, argument in enumerate(given, 1):
+        if not is_text(argument):
+            raise UsageError(f"argument {place}: {argument!r} is not UTF-8: write it, or name the file, in UTF-8")
 
 
 def _is_json(given: Sequence[str]) -> bool:

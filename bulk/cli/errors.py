@@ -10,6 +10,7 @@ import resource
 import tempfile
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -58,8 +59,8 @@ def _exit_code_of(error: BaseException, *, is_json: bool) -> int:
 
 
 def shortage(error: BaseException) -> BulkError | None:
-    """Return what this machine lacks, where that is why `error` came: memory, threads, open files, space. None
-    elsewhere."""
+    """Return what this machine lacks, where that is why `error` came: memory, threads, open files, space, a folder that
+    can be named. None elsewhere."""
     for leaf in _leaves(error):
         if _is_out_of_memory(leaf):
             return RunStopped(_NO_MEMORY)
@@ -69,9 +70,20 @@ def shortage(error: BaseException) -> BulkError | None:
             return RunStopped("too many open files: raise the limit (ulimit -n), or lower limits.concurrency")
         if isinstance(leaf, OSError) and leaf.errno in _NO_SPACE:
             return RunDirectoryError(f"{leaf.filename or 'standard output or a file'}: {leaf.strerror}")
+        if isinstance(leaf, UnicodeEncodeError) and not is_text(folder := str(Path.cwd())):
+            return UsageError(f"the path of this folder is not UTF-8: {folder!r}: work in another one, or rename it")
         if isinstance(leaf, FileNotFoundError) and "temporary directory" in str(leaf.strerror):
             return UsageError("no folder for temporary files can be written: set TMPDIR to one that can")
     return None
+
+
+def is_text(given: str) -> bool:
+    """Return whether an argument or a path can be written into a file: the system's own may be any bytes."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

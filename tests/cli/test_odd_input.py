@@ -167,3 +167,26 @@ def test_no_command_line_shows_a_traceback(
         assert exit_code in (0, 2, 5), (arguments, printed)
         assert exit_code != ExitCode.BUG
         assert "Traceback" not in printed
+
+
+@pytest.mark.parametrize(
+    "words", [("sql", ".", "select \udcff"), ("audit", "m.yaml", "--history", "h\udcff"), ("run", "\udcff")]
+)
+def test_an_argument_that_is_no_utf_8_is_refused(words, capsys):
+    """Exit 2, and which one it is: it could not be written into a ledger."""
+    assert main(list(words)) == ExitCode.UNUSABLE
+    assert f"argument {len(words)}: " in capsys.readouterr().err
+
+
+def test_a_folder_whose_path_is_no_utf_8_is_named(tmp_path, monkeypatch, capsys):
+    """Exit 2 where the path had to be written down; what writes nothing works there."""
+    folder = tmp_path / "w\udcff"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    jobs = {"readmes": {"operation": "readme.get", "items": [{"owner": "a", "repo": "b"}]}}
+    text = json.dumps({"version": 1, "platform": {"base_url": "http://127.0.0.1:9/api/v3"}, "jobs": jobs})
+    Path("m.yaml").write_text(text)
+    monkeypatch.setenv("BULK_TOKEN", "t")
+    assert main(["run", "m.yaml", "--progress", "none"]) == ExitCode.UNUSABLE
+    assert "the path of this folder is not UTF-8" in capsys.readouterr().err
+    assert main(["check", "m.yaml"]) == ExitCode.DONE
