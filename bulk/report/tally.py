@@ -113,7 +113,7 @@ class JobTally:
             label=label(line.item),
             outcome=str(line.outcome),
             code=code,
-            message=_shortened(error.message, MOST_MESSAGE),
+            message=shortened(error.message, MOST_MESSAGE),
             http_status=error.http_status if error.http_status is not None else line.http_status,
             attempts=error.attempts or line.attempts,
         )
@@ -258,7 +258,7 @@ def label(item: msgspec.Raw | Mapping[str, object]) -> str:
     """Return an item in a few words: `acme/api CODEOWNERS branch=main`. Objects and lists are left out."""
     fields = msgspec.json.decode(item) if isinstance(item, msgspec.Raw) else item
     words = label_of_redacted(fields) if isinstance(fields, Mapping) else str(fields)
-    return _shortened(redact(words), MOST_LABEL)
+    return shortened(redact(words), MOST_LABEL)
 
 
 def label_of_redacted(fields: Mapping[str, object]) -> str:
@@ -272,5 +272,6 @@ def label_of_redacted(fields: Mapping[str, object]) -> str:
     return " ".join(words)
 
 
-def _shortened(text: str, most: int) -> str:
+def shortened(text: str, most: int = MOST_LABEL) -> str:
+    """Return a text of so many characters at most."""
     return text if len(text) <= most else text[: most - 1] + "…"

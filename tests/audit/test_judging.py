@@ -4,6 +4,7 @@ import datetime
 
 import pytest
 
+from bulk.audit.policies import judging
 from bulk.audit.policies.judging import FIXED, KNOWN, NEW, WAIVED, judge
 from bulk.audit.policies.policy import policy_of
 from bulk.audit.policies.waivers import Waiver
@@ -44,6 +45,25 @@ def test_of_many_messages_each_loses_its_own_secret():
     assert len(found) == ROWS
     assert [found[number] for number in (7, 1_800)] == ["org-2 has 7: token ***", "org-0 has 1800: token ***"]
     assert {text.partition(": ")[2] for number, text in found.items() if number not in (7, 1_800)} == {"nothing"}
+
+
+def test_keys_lose_their_secrets_and_stay_apart():
+    """A key is shown without the secret that a policy has put together; violations are told apart by what they had."""
+    secrets = ["ghp_" + letter * 36 for letter in "ab"]
+    sql = f"SELECT org, two, unnest({secrets}) AS id, '' AS said FROM t WHERE id = 7"
+    first = judged([policy(sql)]).violations
+    assert [each.key["id"] for each in first] == ["***", "***"]
+    assert not any(secret in repr(first) for secret in secrets)
+    again = judged([policy(sql)], before={each.fingerprint: each for each in first}).violations
+    assert [each.status for each in again] == [KNOWN, KNOWN]
+
+
+def test_rows_beyond_the_most_are_told(monkeypatch):
+    """A policy that returns more rows than are taken says so; one that returns as many does not."""
+    monkeypatch.setattr(judging, "MOST_ROWS", ROWS - 1)
+    (note,) = judged([policy("SELECT *, '' AS said FROM t")]).notes
+    assert note == "odd returns more than 2,499 rows: no more were looked at, and others may be next time."
+    assert judged([policy("SELECT *, '' AS said FROM t WHERE id > 0")]).notes == ()
 
 
 @pytest.mark.parametrize(

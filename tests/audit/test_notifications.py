@@ -6,11 +6,14 @@ import pytest
 
 from bulk.audit.history import History, Night
 from bulk.audit.notify import sending
+from bulk.audit.notify.message import message_of
+from bulk.audit.policies.judging import NEW, Judgement, Violation
 from bulk.audit.result import AuditResult
 from bulk.manifest.audit_section import Target
 from bulk.redaction import forget, remember
 
 SECRET = "told-to-the-receiver"
+AT = "2026-11-25T02:00:00.000Z"
 
 
 @pytest.fixture
@@ -63,3 +66,17 @@ def test_what_a_command_leaves_behind_is_not_waited_for(told, tmp_path):
     """A command that starts something in the background has told when it ends itself."""
     assert told("sh", "-c", "sleep 300 & echo $! > pid") == []
     assert told("sh", "-c", "kill $(cat pid)") == []
+
+
+def test_what_is_told_of_a_key_is_short():
+    """A key may be a text of any length; a message to people holds its beginning."""
+    key = {"path": "x" * 1_000_000}
+    long = Violation(
+        policy="odd", severity="error", key=key, message="", status=NEW, first_seen=AT, last_seen=AT, fingerprint="1"
+    )
+    night = Night(run="run", at=AT, exit_code=7, new=1, verdict=("violation",))
+    judgement = Judgement(violations=(long,))
+    result = AuditResult(name="fleet", history="h", night=night, exit_code=7, run_exit_code=0, judgement=judgement)
+    (said,) = message_of(result, Target(source="env:X", on=("violation",)), ("violation",), "").new
+    assert said.startswith("odd path xxx")
+    assert len(said) < 200

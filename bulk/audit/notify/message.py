@@ -10,7 +10,7 @@ from bulk.audit.policies.judging import FIXED, NEW
 from bulk.audit.result import AuditResult
 from bulk.exit_codes import COMPLETE, MEANINGS
 from bulk.manifest.audit_section import Target
-from bulk.report.tally import label
+from bulk.report.tally import label, shortened
 
 MOST_KEYS = 10
 
@@ -117,4 +117,4 @@ def again(events: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _key(policy: str, key: Any) -> str:
-    return f"{policy} {', '.join(f'{name} {value}' for name, value in key.items())}"
+    return shortened(f"{policy} {', '.join(f'{name} {value}' for name, value in key.items())}")

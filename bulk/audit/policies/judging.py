@@ -16,7 +16,7 @@ from bulk.audit.tables.child import Query, Task
 from bulk.audit.tables.columns import COMMON, table_of
 from bulk.flaws import Flaws, unknown_name
 from bulk.manifest.manifest import Manifest
-from bulk.redaction import redact, shows_secret
+from bulk.redaction import redact, redact_json, shows_secret
 
 MOST_ROWS = 1_000_000
 """Rows of one policy that are taken (count)."""
@@ -140,11 +140,12 @@ def judge(
     if not policies:
         return Judgement()
     by_name = {policy.name: policy for policy in policies}
-    queries = tuple(Query(name=policy.name, sql=policy.sql, most=MOST_ROWS) for policy in policies)
+    queries = tuple(Query(name=policy.name, sql=policy.sql, most=MOST_ROWS + 1) for policy in policies)
     found: dict[str, Violation] = {}
-    night = _Night(ByPolicy(waivers), before, at, datetime.date.fromisoformat(at[:10]))
+    night, rows_of = _Night(ByPolicy(waivers), before, at, datetime.date.fromisoformat(at[:10])), Counter[str]()
     try:
         for policy, rows in _rows(by_name, msgspec.structs.replace(task, queries=queries)):
+            rows_of[policy.name] += len(rows)
             for violation in night.violations(policy, rows):
                 other = found.setdefault(violation.fingerprint, violation)
                 if violation.message < other.message:  # rows of one key come in any order
@@ -164,7 +165,7 @@ def judge(
     return Judgement(
         policies=tuple(_result(policy, counts, items) for policy in policies),
         violations=tuple(sorted(violations, key=lambda each: (SEVERITIES.index(each.severity), each.policy))),
-        notes=tuple(_notes(waivers, night.used, night.today)),
+        notes=(*_notes(waivers, night.used, night.today), *_cut(rows_of)),
     )
 
 
@@ -199,14 +200,15 @@ class _Night:
 
     def violations(self, policy: Policy, rows: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
         """Yield what many rows of a policy are, in order."""
-        for row, message in zip(rows, _without_secrets([policy.said(row) for row in rows]), strict=True):
-            key = {name: row[name] for name in policy.key}
+        keys = [{name: row[name] for name in policy.key} for row in rows]
+        messages = _without_secrets([policy.said(row) for row in rows])
+        for key, shown, message in zip(keys, _shown(keys), messages, strict=True):
             print_ = fingerprint(policy.name, key)
             waiver, old = self._waiver(policy, key), self._before.get(print_)
             yield Violation(
                 policy=policy.name,
                 severity=policy.severity,
-                key=key,
+                key=shown,
                 message=message,
                 status=WAIVED if waiver is not None else NEW if old is None or old.status == WAIVED else KNOWN,
                 waiver="" if waiver is None else waiver.said,
@@ -230,6 +232,13 @@ def _without_secrets(messages: list[str]) -> list[str]:
     return messages
 
 
+def _shown(keys: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the keys without secrets: they are in messages to people, and in files."""
+    if shows_secret(msgspec.json.encode(keys)):
+        return [msgspec.json.decode(redact_json(msgspec.json.encode(key))) for key in keys]
+    return keys
+
+
 def _result(policy: Policy, counts: Mapping[tuple[str, str], int], items: int) -> PolicyResult:
     found = {status: counts.get((policy.name, status), 0) for status in (NEW, KNOWN, WAIVED, FIXED)}
     allowed = policy.allowed(items)
@@ -251,6 +260,12 @@ def _notes(waivers: Sequence[Waiver], used: set[int], today: datetime.date) -> I
             yield f"The waiver of {waiver.policy} for {key} ended on {waiver.expires.isoformat()}; {waiver.by} gave it."
         elif number not in used:
             yield f"The waiver of {waiver.policy} for {key} fits nothing, and may go."
+
+
+def _cut(rows_of: Mapping[str, int]) -> Iterator[str]:
+    for policy, rows in rows_of.items():
+        if rows > MOST_ROWS:
+            yield f"{policy} returns more than {MOST_ROWS:,} rows: no more were looked at, and others may be next time."
 
 
 def _line_of(message: str) -> int:

@@ -145,6 +145,13 @@ def test_a_table_and_csv_are_for_people_and_sheets(home):
     ]
 
 
+def test_columns_of_one_name_are_all_in_an_answer(home):
+    """In an object the second has a name of its own, that no other column has; in CSV they stay as they are."""
+    query = "SELECT 1 AS a, 2 AS a, 3 AS a_2, 4 AS a"
+    assert asked(home, query) == [{"a": 1, "a_3": 2, "a_2": 3, "a_4": 4}]
+    assert home.run("sql", "night", query, "--csv").out.splitlines()[0] == "a,a,a_2,a"
+
+
 def test_two_forms_at_once_are_refused(home):
     """`--json` and `--csv` together are exit 2."""
     ran = home.run("sql", "night", "SELECT 1", "--json", "--csv")

@@ -33,8 +33,9 @@ def sql(place: Path, query: str, *, as_json: bool, as_csv: bool) -> int:
         head = next(lines)
         rows = (row for line in lines for row in line["rows"])
         if as_json:
+            names = list(_distinct(head["columns"]))
             for row in rows:
-                output.out(json.dumps(dict(zip(head["columns"], row, strict=True)), ensure_ascii=False))
+                output.out(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False))
         elif as_csv:
             with output.binary_out():
                 writer = csv.writer(sys.stdout, lineterminator="\n")
@@ -44,6 +45,17 @@ def sql(place: Path, query: str, *, as_json: bool, as_csv: bool) -> int:
         else:
             output.out_table(head["columns"], _cells(rows))
     return 0
+
+
+def _distinct(columns: list[str]) -> Iterator[str]:
+    """Yield the names of columns, as `name_2` where there was one of that name: an object would keep the last alone."""
+    seen = set(columns)
+    for place, name in enumerate(columns):
+        number, other = 2, name
+        while name in columns[:place] and other in seen:
+            number, other = number + 1, f"{name}_{number}"
+        seen.add(other)
+        yield other
 
 
 def _cells(rows: Iterator[list[Any]]) -> Iterator[list[str]]:
