@@ -1,14 +1,16 @@
 """Policies over many rows: what is said of each, and which waiver it has."""
 
 import datetime
+import os
 
 import pytest
 
 from bulk.audit.policies import judging
 from bulk.audit.policies.judging import FIXED, KNOWN, NEW, WAIVED, judge
-from bulk.audit.policies.policy import policy_of
-from bulk.audit.policies.waivers import Waiver
+from bulk.audit.policies.policy import policy_of, read_policies
+from bulk.audit.policies.waivers import Waiver, read_waivers
 from bulk.audit.tables.child import Task
+from bulk.errors import ManifestError
 from bulk.flaws import Flaws
 
 ROWS = 2_500
@@ -112,3 +114,13 @@ def test_rows_of_one_key_are_one_violation_that_says_the_same_each_night():
         found = judged([policy(" UNION ALL ".join(order))])
         assert [each.message for each in found.violations] == ["org has 1: a"]
         assert found.policies[0].new == 1
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_policies_and_waivers_that_are_no_files_are_refused(tmp_path, make):
+    """Nothing waits for a FIFO or reads a device to its end."""
+    place = tmp_path / "odd.sql"
+    make(place)
+    for read in (lambda: read_policies([str(place)], tmp_path), lambda: read_waivers(place, [], LATER)):
+        with pytest.raises(ManifestError, match="is not a regular file"):
+            read()

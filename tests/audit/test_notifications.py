@@ -1,6 +1,9 @@
 """Commands that are told of a night: whatever they do, the night counts, and they learn no secret."""
 
+import os
+import re
 import time
+from pathlib import Path
 
 import pytest
 
@@ -17,16 +20,26 @@ AT = "2026-11-25T02:00:00.000Z"
 
 
 @pytest.fixture
-def told(tmp_path):
-    """Tells a command of a night with a violation, and returns the warnings."""
-    night = Night(run="run", at="2026-11-25T02:00:00.000Z", exit_code=7, drift=1, verdict=("drift",))
-    result = AuditResult(name="fleet", history=str(tmp_path), night=night, exit_code=7, run_exit_code=0)
-    history = History(tmp_path / "history", "fleet")
+def drifted(tmp_path):
+    """A night with drift."""
+    night = Night(run="run", at=AT, exit_code=7, drift=1, verdict=("drift",))
+    return AuditResult(name="fleet", history=str(tmp_path), night=night, exit_code=7, run_exit_code=0)
+
+
+@pytest.fixture
+def history(tmp_path):
+    """Where its marks are made."""
+    return History(tmp_path / "history", "fleet")
+
+
+@pytest.fixture
+def told(tmp_path, history, drifted):
+    """Tells a command of a night with drift, and returns the warnings."""
     environ = {"PATH": "/usr/bin:/bin", "BULK_TOKEN": SECRET, "OTHER_NAME": SECRET, "PLAIN": "seen"}
 
     def tell(*command):
         target = Target(source="", command=command, on=("drift",))
-        return list(sending.notify((target,), result, history, environ, tmp_path, now=1_795_000_000.0))
+        return list(sending.notify((target,), drifted, history, environ, tmp_path, now=1_795_000_000.0))
 
     remember(SECRET)
     yield tell
@@ -80,3 +93,31 @@ def test_what_is_told_of_a_key_is_short():
     (said,) = message_of(result, Target(source="env:X", on=("violation",)), ("violation",), "").new
     assert said.startswith("odd path xxx")
     assert len(said) < 200
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")  # Apprise imports it
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("token-without-a-scheme-9x", "without a scheme, is none that Apprise knows"),
+        ("nosuch://token-9x@host", "nosuch://…, is none that Apprise knows"),
+        ("a token\nwith-lines://9x", "without a scheme, is none that Apprise knows"),
+        (b"\xff\xfe", "is not UTF-8"),
+        ("", "is empty or not set"),
+        (os.mkfifo, "is not a regular file; a run must be able to read it again"),
+        (Path.mkdir, "is a folder; expected a file"),
+        (None, "there is no such file"),
+    ],
+)
+def test_an_address_that_can_not_be_used_is_told_and_not_shown(tmp_path, history, drifted, text, says):
+    """Nothing waits for a FIFO, and what may be a secret is neither in the warning nor in the mark of what was sent."""
+    place = tmp_path / "url.txt"
+    if callable(text):
+        text(place)
+    elif text is not None:
+        place.write_bytes(text.encode() if isinstance(text, str) else text)
+    target = Target(source="file:url.txt", on=("drift",))
+    (warning,) = sending.notify((target,), drifted, history, {}, tmp_path, now=1_795_000_000.0)
+    assert warning.endswith(says), warning
+    (mark,) = (history.path / "notified").iterdir()
+    assert not {"9x", "token"} & set(re.split(r"[^a-z0-9]+", warning + mark.read_text()))

@@ -8,6 +8,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,8 @@ import msgspec
 from bulk.audit.history import NOTIFIED, PAGES, History
 from bulk.audit.notify.message import Message, again, events_of, message_of
 from bulk.audit.result import AuditResult
+from bulk.items.lines import SourceFlaw
+from bulk.items.sources import open_regular
 from bulk.manifest.audit_section import Target
 from bulk.platform.auth.credentials import child_environ
 from bulk.redaction import remember
@@ -25,6 +28,10 @@ from bulk.storage.private_files import open_private, replacing, sync_directory
 
 COMMAND_S = 30.0
 """How long a command may take (seconds)."""
+
+MOST_URL_BYTES = 64 * 1024
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30})://")
+"""All that is ever shown of an address; one without it is a secret as a whole."""
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +133,7 @@ def _post(source: str, message: Message, environ: Mapping[str, str], folder: Pat
     url, why = _url(source, environ, folder)
     if why:
         return why
-    scheme = url.partition("://")[0]
+    scheme = f"{found[1]}://…" if (found := _SCHEME.match(url)) else "without a scheme"
     try:
         import apprise
     except ImportError:
@@ -134,26 +141,35 @@ def _post(source: str, message: Message, environ: Mapping[str, str], folder: Pat
     logging.getLogger("apprise").setLevel(logging.CRITICAL)  # it names addresses, which hold secrets
     target = apprise.Apprise()
     if not target.add(url):
-        return f"the address in {source} ({scheme}://…) is none that Apprise knows"
+        return f"the address in {source}, {scheme}, is none that Apprise knows"
     try:
         is_sent = target.notify(title=message.title, body=message.text)
     except (OSError, TypeError, ValueError) as error:
-        return f"{scheme}://…: {type(error).__name__}"
-    return "" if is_sent else f"{scheme}://… did not take it"
+        return f"{scheme}: {type(error).__name__}"
+    return "" if is_sent else f"{scheme} did not take it"
 
 
 def _url(source: str, environ: Mapping[str, str], folder: Path) -> tuple[str, str]:
     """Return the address in a source, and why there is none; a file is seen from `folder`."""
     kind, _, rest = source.partition(":")
     try:
-        url = environ.get(rest, "") if kind == "env" else (folder / rest).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        return "", f"{source} can't be read: {type(error).__name__}"
+        url = environ.get(rest, "") if kind == "env" else _read(folder / rest)
+    except SourceFlaw as flaw:
+        return "", f"{source}: {flaw.message}"
+    except UnicodeDecodeError:
+        return "", f"{source} is not UTF-8"
+    except OSError as error:
+        return "", f"{source} can't be read: {error.strerror}"
     url = url.strip()
     if not url:
         return "", f"{source} is empty or not set"
     remember(url)
     return url, ""
+
+
+def _read(path: Path) -> str:
+    with open_regular(path) as file:
+        return file.read(MOST_URL_BYTES).decode()
 
 
 def _begin(mark: Path, note: Note, *, is_again: bool) -> bool:

@@ -18,6 +18,8 @@ from typing import Any
 import msgspec
 
 from bulk.flaws import Flaws, shown, unknown_name
+from bulk.items.lines import SourceFlaw
+from bulk.items.sources import open_regular
 
 SEVERITIES = ("error", "warning", "note")
 FIELDS = ("policy", "severity", "fail_if", "key", "message", "description")
@@ -103,15 +105,20 @@ def _paths(folder: Path, pattern: str) -> list[Path]:
 def _read(path: Path, flaws: Flaws) -> Policy | None:
     place = str(path)
     try:
-        if path.stat().st_size > MOST_BYTES:
-            flaws.add(place, 0, "", f"larger than {MOST_BYTES // 1024} KiB, which no policy is")
-            return None
-        text = path.read_text(encoding="utf-8-sig")
+        with open_regular(path) as file:
+            data = file.read(MOST_BYTES + 1)
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         flaws.add(place, 0, "", "is not UTF-8")
         return None
+    except SourceFlaw as flaw:
+        flaws.add(place, 0, "", flaw.message)
+        return None
     except OSError as error:
         flaws.add(place, 0, "", f"can't be read: {error.strerror}")
+        return None
+    if len(data) > MOST_BYTES:
+        flaws.add(place, 0, "", f"larger than {MOST_BYTES // 1024} KiB, which no policy is")
         return None
     return policy_of(text, path.stem, place, flaws)
 
