@@ -210,7 +210,7 @@ def _index(path: Path, name: str) -> _Index:
 
 def _refuse_second(path: Path, first: Path, second: Path, name: str) -> None:
     """Refuse a manifest whose name another one has, which is still there: each would be compared with the other."""
-    with contextlib.suppress(OSError):  # the first one has moved, or can't be seen from here
+    with contextlib.suppress(OSError, ValueError):  # the first one has moved, or can't be seen from here
         if not first.samefile(second):
             raise RunDirectoryError(
                 f"{path} is the history of {first}, and {second} is another manifest with the name {name}: give it "

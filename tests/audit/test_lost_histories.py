@@ -178,3 +178,18 @@ def test_a_manifest_that_was_edited_or_has_moved_goes_on_with_its_nights(nights)
     ran = nights.home.run("audit", "fleet.yaml", "--progress", "none", "--format", "json")
     assert (ran.exit_code, json.loads(ran.out)["drift"]["items"]) == (7, 1), ran.err
     assert [night.is_good for night in nights.history().nights] == [True] * 4
+
+
+@pytest.mark.parametrize("text", [b"", b"no database", None])
+def test_a_damaged_baseline_is_named_and_no_night_is_compared_with_nothing(nights, place, text):
+    """Exit 5 names the file of the last good night, also where it is empty; with the file back the night counts."""
+    baseline = place / "baseline" / f"{nights.history().nights[-1].run}.db"
+    kept = baseline.read_bytes()
+    baseline.write_bytes(kept[:5_000] if text is None else text)
+    ran = nights.audit()
+    assert (ran.exit_code, f"{baseline.relative_to(nights.folder)} is damaged" in ran.err) == (5, True), ran.err
+    baseline.write_bytes(kept)
+    nights.put(FILES[0], "Changed.\n")
+    code, found = nights.result()
+    assert (code, found["drift"]["is_first"]) == (0, False)
+    assert [night.is_good for night in nights.history().nights] == [True] * 3

@@ -19,15 +19,17 @@ import msgspec
 from bulk.errors import RunDirectoryError
 from bulk.report.diff.field_changes import canonical
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS reads (
+_TABLE = """
+CREATE TABLE reads (
     key BLOB PRIMARY KEY, job TEXT, operation TEXT, id TEXT, item BLOB, missing INTEGER, result BLOB,
     read_at TEXT, -- when it was last read
     run TEXT, -- the last one that has the item
     lost INTEGER -- it could not be read since
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS reads_by_run ON reads (run);
 """
+_INDEX = "CREATE INDEX IF NOT EXISTS reads_by_run ON reads (run);"
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")
+"""What SQLite calls a file that is none of its own, has lost pages, or has not the table."""
 _HASH_BYTES = 16
 
 
@@ -93,7 +95,8 @@ def next_baseline(before: Path | None, place: Path, run: str) -> Iterator[Baseli
         if before is not None:
             shutil.copyfile(before, part)
         with contextlib.closing(sqlite3.connect(part, isolation_level=None)) as connection:
-            connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + _SCHEMA)
+            made = _INDEX if before is not None else _TABLE + _INDEX  # an empty file would be one without reads
+            connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + made)
             connection.execute("BEGIN")
             yield Baseline(connection, run)
             connection.execute("COMMIT")
@@ -101,6 +104,8 @@ def next_baseline(before: Path | None, place: Path, run: str) -> Iterator[Baseli
             os.fsync(file.fileno())
         part.replace(place)
     except (sqlite3.Error, OSError) as error:
+        if before is not None and getattr(error, "sqlite_errorname", "") in _DAMAGED:
+            raise RunDirectoryError(f"{before} is damaged ({error}): restore it from a copy") from error
         raise RunDirectoryError(f"{place}: {error}; free some space, or restore it from a copy") from error
     finally:
         part.unlink(missing_ok=True)
