@@ -31,6 +31,7 @@ from bulk.storage.private_files import DIRECTORY_MODE, open_private, replacing
 NAME, LOCK = "audit.json", "audit.lock"
 RUNS, TABLES, CHANGES, VIOLATIONS, JUDGED = "runs", "tables", "changes", "violations", "judged"
 BASELINES, PAGES, NOTIFIED = "baseline", "pages", "notified"
+_OWN = frozenset((NAME, LOCK, RUNS, TABLES, CHANGES, VIOLATIONS, JUDGED, BASELINES, PAGES, NOTIFIED))
 VERSION = 1
 
 _RUN = re.compile(r".+-\d{8}T\d{6}(-\d+)?")
@@ -107,6 +108,15 @@ class History:
         if not (path / NAME).is_file():
             raise RunDirectoryError(f"{path} is not the history of an audit: it has no {NAME}")
         return cls(path, "")
+
+    @staticmethod
+    def owns(path: Path, file: Path) -> bool:
+        """Return whether `file` is, or would be, one of those that the history in `path` is made of."""
+        try:
+            first = file.resolve().relative_to(path.resolve()).parts[:1]
+        except ValueError:
+            return False
+        return not first or first[0] in _OWN
 
     def good(self) -> list[Night]:
         """Return the nights that were compared, oldest first."""

@@ -72,7 +72,7 @@ def audit_of(part: Fields, folder: Path) -> AuditSettings:
     found = AuditSettings(
         policies=part.scalar("policies", NONE, _texts),
         waivers=None if waivers is None else platform_section.absolute(waivers, folder),
-        fail_on=part.scalar("fail_on", usual.fail_on, lambda given: _words(given, FAIL_ON)),
+        fail_on=part.scalar("fail_on", usual.fail_on, _fail_on),
         ignore=part.scalar("ignore", NONE, _fields),
         min_items=part.scalar("min_items", None, quantities.share),
         keep_runs=keep.scalar("runs", usual.keep_runs, lambda given: quantities.count(given, 1, 100_000)),
@@ -129,6 +129,13 @@ def _words(given: Any, known: tuple[str, ...]) -> tuple[str, ...]:
     if not isinstance(given, list) or not all(each in known for each in given):
         raise ValueError(f"expected a list of some of {', '.join(known)}")
     return tuple(given)
+
+
+def _fail_on(given: Any) -> tuple[str, ...]:
+    found = _words(given, FAIL_ON)
+    if "none" in found and len(found) > 1:
+        raise ValueError("expected none alone, or without it what makes the exit code 7")
+    return found
 
 
 def _fields(given: Any) -> tuple[str, ...]:

@@ -193,3 +193,13 @@ def test_a_damaged_baseline_is_named_and_no_night_is_compared_with_nothing(night
     code, found = nights.result()
     assert (code, found["drift"]["is_first"]) == (0, False)
     assert [night.is_good for night in nights.history().nights] == [True] * 3
+
+
+@pytest.mark.parametrize("out", ["audit.json", "audit.lock", "runs/a.json", "../files/judged/a.json"])
+def test_no_report_takes_the_place_of_a_file_of_the_history(nights, place, out):
+    """Exit 2 before anything is asked; a file beside them can be written."""
+    index, asked = (place / "audit.json").read_bytes(), len(nights.sandbox.requests())
+    ran = nights.audit("--format", "json", "--out", str(place / out))
+    assert (ran.exit_code, "is a file of the history" in ran.err) == (2, True), ran.err
+    assert ((place / "audit.json").read_bytes(), len(nights.sandbox.requests())) == (index, asked)
+    assert nights.audit("--format", "json", "--out", str(place / "report.json")).exit_code == 0

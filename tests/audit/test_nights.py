@@ -223,6 +223,7 @@ def test_people_are_told_once(nights):
         ({"policies": ["within.sql"]}, "within.sql:1: expected a SELECT that reads and no more"),
         ({"policies": ["head.sql"]}, "head.sql:2: severity: expected error or warning or note"),
         ({"fail_on": ["drfit"]}, "expected a list of some of drift"),
+        ({"fail_on": ["none", "drift"]}, "expected none alone"),
         ({"notify": [{"to": "https://x.example.com/secret"}]}, "expected env:NAME or file:PATH"),
         ({"polices": []}, "did you mean policies?"),
     ],

@@ -99,6 +99,8 @@ def night(
     read = read_manifest(manifest, overrides, os.environ)
     prepared = audits.prepare(read, now)
     folder = place or Path("audits") / read.name
+    if out is not None and History.owns(folder, out):
+        raise UsageError(f"--out {out}: is a file of the history {folder}; name another one")
     with holding(folder, waits=overlap == "wait") as is_held:
         if not is_held:
             return _overlapped(folder, overlap)
