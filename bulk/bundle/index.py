@@ -20,6 +20,7 @@ from bulk.bundle.columns import NewColumn
 from bulk.capabilities import Combinable, keeps_only_last
 from bulk.manifest.manifest import CheckedFile, Job
 from bulk.operation import AnyOperation, Item
+from bulk.storage.bulk_insert import insert
 from bulk.storage.private_files import open_private
 
 INDEX = "index.db"
@@ -264,9 +265,9 @@ class IndexBuilder:
         }
 
     def _flush(self) -> None:
-        self._database.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
+        insert(self._database, "entries", self._rows)
         self._rows.clear()
-        self._database.executemany("INSERT INTO sizes VALUES (?, ?)", self._sizes)
+        insert(self._database, "sizes", self._sizes)
         self._sizes.clear()
 
     def _count_joined(self, most_combined: Mapping[int, int]) -> dict[int, int]:

@@ -47,7 +47,7 @@ class ConflictFinder(TemporaryRows):
         super().__init__(
             "CREATE TABLE decided (thing INTEGER, number INTEGER, job INTEGER, item INTEGER, at INTEGER, size INTEGER, "
             "line INTEGER, payload INTEGER); CREATE TABLE names (looks INTEGER, same INTEGER, job INTEGER, name TEXT);",
-            "decided VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "decided",
         )
         self._number = 0
 

@@ -49,7 +49,7 @@ class KeyFinder(TemporaryRows):
         """Prepare the search; `limit`: of each job only so many items are read (count), which messages say."""
         super().__init__(
             "CREATE TABLE keys (number INTEGER, key INTEGER, item INTEGER, line INTEGER, shown TEXT);",
-            "keys VALUES (?, ?, ?, ?, ?)",
+            "keys",
         )
         self._jobs, self._limit = jobs, limit
         self._keys: dict[int, dict[tuple[str, ...], _Keys]] = {}

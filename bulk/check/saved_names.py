@@ -29,7 +29,7 @@ class SavedPaths(TemporaryRows):
     def __init__(self) -> None:
         super().__init__(
             "CREATE TABLE paths (hash BLOB, is_folder INTEGER, job INTEGER, item INTEGER, line INTEGER);",
-            "paths VALUES (?, ?, ?, ?, ?)",
+            "paths",
         )
         self._folders: set[str] = set()
 

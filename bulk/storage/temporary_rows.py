@@ -4,6 +4,8 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any, Self
 
+from bulk.storage.bulk_insert import insert
+
 _BATCH_ROWS = 5_000
 
 
@@ -11,13 +13,13 @@ class TemporaryRows:
     """Tables that go with their connection. A context manager.
 
     Args:
-        schema: SQL that makes the tables. into: the one that `keep` fills, with a place for each column.
+        schema: SQL that makes the tables. into: the one that `keep` fills.
     """
 
     def __init__(self, schema: str, into: str) -> None:
         self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._database.executescript(f"PRAGMA journal_mode=OFF; PRAGMA temp_store=FILE; {schema} BEGIN;")
-        self._insert = f"INSERT INTO {into}"
+        self._into = into
         self._rows: list[tuple[Any, ...]] = []
 
     def __enter__(self) -> Self:
@@ -38,5 +40,5 @@ class TemporaryRows:
         return self._database.execute(query)
 
     def _flush(self) -> None:
-        self._database.executemany(self._insert, self._rows)
+        insert(self._database, self._into, self._rows)
         self._rows.clear()
