@@ -116,7 +116,7 @@ class RateLimitPoller:
         if any(queue.hopeless and queue.bucket is None for queue in account.queues.values()):
             return account.polled + HOPELESS_AGAIN_S  # one word that nothing can be sent is not enough
         if not account.is_known or account.must_ask:
-            return 0.0 if not self._useless else account.polled + min(5.0, 0.2 * 2.0**self._useless)
+            return 0.0 if not self._useless else account.polled + min(5.0, 0.2 * 2.0 ** min(5, self._useless))
         if account.is_unlimited:
             return account.polled + ASK_OFF_S
         return min(

@@ -41,6 +41,9 @@ def main(arguments: list[str]) -> int:
     """Try, print, count."""
     way, operation = [*arguments, "", ""][:2]
     names = [each.name for each in WAYS if each.name.startswith(way)]
+    if not names:
+        _tell((__doc__ or "") + "\nWays:\n" + "\n".join(each.name for each in WAYS))
+        return 0 if way in ("-h", "--help") else 2
     began, cases, held = time.perf_counter(), 0, 0
     wrong: list[str] = []
     _tell(f"{'way':<55}{'cases':>6}{'held':>6}{'ok':>5}{'fail':>5}{'skip':>5}{'unkn':>5}{'virtual':>9}")
