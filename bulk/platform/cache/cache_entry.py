@@ -4,6 +4,7 @@ Beside the headers that may be needed again, a row can say that its body stands 
 operation ended with it. Then nobody has to read the body to write the next such line. Source: interface.md §3 (304).
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from bulk.model import Media
@@ -20,6 +21,9 @@ BY_ETAG, BY_PREDICTION, BY_DATE = "etag", "prediction", "date"
 """How it is asked whether an answer has changed: with the ETag that the same token got, with the one that another token
 should get, or with the moment of the last change alone."""
 _DATED, _CHANGED = "d", "x"
+
+_CODED = re.compile(r"[-;:+/]+(gzip|deflate|br|zstd)$", re.IGNORECASE)
+"""What servers put behind an ETag when they compress."""
 
 
 DATED_AFTER_S = 2.0
@@ -63,6 +67,15 @@ class CacheEntry:
         self.is_dated, self.is_raw = _DATED in flags, _CHANGED not in flags
         self.way = BY_ETAG
 
+    def is_confirmed_by(self, headers: Mapping[str, str]) -> bool:
+        """Return whether a 304 with these headers can mean this answer: none that names another version does, as a
+        cache on the way gives it that has something newer.
+        """
+        named = headers.get("etag", "")
+        if named in (self.etag, "") or self.way != BY_ETAG or self.etag == "":
+            return True  # a token of its own may have ETags of its own
+        return _version(named) == _version(self.etag)
+
     def is_result_of(self, operation: str) -> bool:
         """Return whether the body is what an item of `operation` ended with, and is still as it was then."""
         return operation != "" and self._result == f"{operation} {_check(self.body)}"
@@ -105,6 +118,11 @@ def without_secrets(rows: Iterable[Row]) -> list[Row]:
             row = number, key, head, body, used_at
         clean.append(row)
     return clean
+
+
+def _version(etag: str) -> str:
+    """Return what an ETag says of the version alone: servers that compress weaken it, or add the coding on one side."""
+    return _CODED.sub("", etag.strip().removeprefix("W/").strip('"'))
 
 
 def _check(body: bytes) -> str:

@@ -190,13 +190,17 @@ class ValidatorStore:
         return CacheEntry(row, request.media)
 
     def reply_from(self, stored: CacheEntry, reply_304: Reply, operation: str = "") -> Reply:
-        """Return the kept answer as if it had come again, with the headers of the 304 that confirmed it.
+        """Return the kept answer as if it had come again, with the headers of the 304 that confirmed it; of one that
+        means another version, the 304 itself.
 
-        A body that can't be read any more is forgotten, so that repeating the request brings a new one.
+        That one, and a body that can't be read any more, are forgotten, so that repeating the request brings a new one.
 
         Args:
             operation: whose items may end with the body as it was kept, as an `Encoded`; empty: it is decoded.
         """
+        if not stored.is_confirmed_by(reply_304.headers):
+            self._forget(stored.key)
+            return reply_304
         behind: dict[str, str] = {}
         if stored.content_type:
             behind["content-type"] = stored.content_type
@@ -211,9 +215,12 @@ class ValidatorStore:
             about = behind if named is None else {"content-type": named}
             body = read_body(stored.media, KEPT_STATUS, about, stored.body)
         if isinstance(body, Unreadable):
-            self._pending.pop(stored.key, None)
-            self._dropped.add(stored.key)
+            self._forget(stored.key)
         return Reply(status=KEPT_STATUS, headers=headers, body=body, is_unchanged=True, request_id=reply_304.request_id)
+
+    def _forget(self, key: bytes) -> None:
+        self._pending.pop(key, None)
+        self._dropped.add(key)
 
     def keep(self, request: Request, reply: Reply, key: bytes | None = None, token: Secret | None = None) -> bool:
         """Remember `reply`, where it is worth it: a 200 to a read, with a validator, complete, usable and not too long.

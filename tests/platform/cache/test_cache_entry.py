@@ -118,3 +118,30 @@ def test_the_text_of_a_result_counts_where_memory_is_bounded(tmp_path):
     kept_as(one, answered, succeeded(answered.body))
     assert one._pending_bytes == len(b'{"name":"README.md","size":3}')
     one.close()
+
+
+@pytest.mark.parametrize(
+    ("kept", "named", "is_confirmed"),
+    [
+        ('"a"', '"a"', True),
+        ('"a"', "", True),
+        ('"a"', 'W/"a"', True),
+        ('W/"a"', '"a"', True),
+        ('"a-gzip"', '"a"', True),
+        ('"a"', 'W/"a;gzip"', True),
+        ('"a"', '"b"', False),
+        ('W/"a"', 'W/"b"', False),
+        ('"a-gzip"', '"b-gzip"', False),
+        ("", '"b"', True),
+    ],
+)
+def test_a_304_confirms_only_the_version_that_it_names(tmp_path, kept, named, is_confirmed):
+    """failures.md row 13: what names another one is given on as it came, and the kept answer is forgotten."""
+    one = store(tmp_path)
+    one.keep(GET, reply({"etag": kept, "last-modified": "Thu, 01 Jan 2026 00:00:00 GMT"}))
+    found = one.find(GET)
+    assert found is not None
+    answered = Reply(status=304, headers={"etag": named} if named else {})
+    assert (one.reply_from(found, answered) is not answered) is is_confirmed
+    assert (one.find(GET) is not None) is is_confirmed
+    one.close()
