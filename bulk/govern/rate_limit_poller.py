@@ -25,7 +25,16 @@ from bulk.platform.classification import Limits, Verdict, VerdictKind, limits_fr
 
 log = logging.getLogger("bulk.govern")
 
-ASK_LIMITS = Request(method="GET", path="/rate_limit", effect=Effect.READ, accept=frozenset((200, 404)), is_fresh=True)
+MOST_BYTES = 1024 * 1024
+"""Longest answer about limits (bytes); one of 3 kB names all categories that there are."""
+ASK_LIMITS = Request(
+    method="GET",
+    path="/rate_limit",
+    effect=Effect.READ,
+    accept=frozenset((200, 404)),
+    is_fresh=True,
+    max_bytes=MOST_BYTES,
+)
 ASK_SHARE, ASK_MOST_S = 0.1, 30.0
 ASK_OFF_S = 300.0
 """Where limits are off, how often it is asked whether they still are."""

@@ -13,7 +13,10 @@ import anyio.lowlevel
 import pytest
 from aiohttp.abc import AbstractResolver
 
+from bulk.govern.rate_limit_poller import ASK_LIMITS
 from bulk.model import Effect, ErrorCode, Failure, FailureKind, Media, Reply, Request
+from bulk.platform.bodies.body_values import Unreadable
+from bulk.platform.classification import limits_from_body
 from bulk.platform.environment import PLENTY_OF_FILES, SPARE_FILES
 from tests.platform.conftest import acquired, in_use
 from tests.platform.raw_server import Peer, always, answer, hang, once, serving, then
@@ -176,6 +179,17 @@ async def test_a_body_that_cant_be_decoded_is_broken(open_transport, token, codi
         reply = await transport.send(Request(method="GET", path="/x", media=Media.RAW), token)
     assert isinstance(reply, Reply)
     assert (reply.status, reply.is_truncated, reply.body) == (200, True, None)
+
+
+async def test_an_answer_about_limits_is_small_or_useless(open_transport, token):
+    """failures.md row 29: one with very many categories is not read to its end: the event loop would stand still."""
+    many = b",".join(b'"c%d":{"limit":1,"used":0,"remaining":1,"reset":1}' % number for number in range(40_000))
+    data = answer(b'{"resources":{%b}}' % many)
+    async with serving(always(data)) as server, open_transport(server.base_url) as transport:
+        reply = await transport.send(ASK_LIMITS, token)
+    assert isinstance(reply, Reply)
+    assert isinstance(reply.body, Unreadable)
+    assert limits_from_body(reply.body) == {}
 
 
 async def drip(peer: Peer) -> None:
