@@ -171,6 +171,21 @@ def _other_zone(name: str, value: Any) -> Any:
     return value.replace("Z", ".25+00:00") if name.endswith("_at") and isinstance(value, str) else value
 
 
+def _stated(limit: str, remaining: str, reset: str) -> twists.Twist:
+    """Limits in numbers of another kind."""
+    told = (("x-ratelimit-limit", limit), ("x-ratelimit-remaining", remaining), ("x-ratelimit-reset", reset))
+    return twists.headers(
+        *told, without=tuple(f"x-ratelimit-{name}" for name in ("limit", "used", "remaining", "reset"))
+    )
+
+
+OTHER_LIMITS = {
+    "an end in milliseconds": _stated("5000", "0", "4000000000000"),
+    "an end in seconds from now": _stated("5000", "0", "37"),
+    "limits with fractions": _stated("5000.0", "4999.5", "4000000000.25"),
+    "limits below zero": _stated("-1", "-1", "-1"),
+    "limits of nothing": _stated("0", "0", "0"),
+}
 PUT_OTHERWISE = {
     "Base64 in lines": twists.in_lines("\n"),
     "Base64 in lines with CRLF": twists.in_lines("\r\n"),
@@ -187,7 +202,13 @@ PUT_OTHERWISE = {
         ("x-ratelimit-reset", "4000000000"),
         without=tuple(f"x-ratelimit-{name}" for name in ("limit", "used", "remaining", "reset")),
     ),
+    **OTHER_LIMITS,
     "gzip": twists.coded("GZIP", gzip.compress),
+    "gzip of two members": twists.coded("x-gzip", lambda body: gzip.compress(body[:9]) + gzip.compress(body[9:])),
+    "HTTP/2 offered": twists.headers(("connection", "Upgrade"), ("upgrade", "h2,h2c")),
+    "two dates": twists.headers(("date", "Thu, 21 Oct 2100 07:28:00 GMT")),
+    "lines without CR": twists.framed(lambda lines, body: b"\n".join(twists.sized(lines, body).split(b"\r\n"))),
+    "lines of 60 kB": twists.headers(("etag", f'"{"e" * 60_000}"'), ("x-service-request-id", "i" * 60_000)),
     "deflate": twists.coded("deflate", zlib.compress),
     "chunks with trailers": twists.framed(lambda lines, body: twists.chunked(lines, body, b"0\r\nx-a: 1\r\n\r\n")),
     "interim answers before": twists.framed(
@@ -216,10 +237,12 @@ BROKEN = {
     "no colon": twists.framed(lambda lines, body: twists.sized([*lines, "what"], body)),
     "status 999": twists.framed(lambda lines, body: twists.sized(["HTTP/1.1 999 What", *lines[1:]], body)),
     "101": twists.instead(101),
+    "text before": twists.raw(lambda body: b")]}',\n" + body),
     "garbage behind": twists.raw(lambda body: body + b"<!-- by a proxy -->"),
     "UTF-16": twists.raw(lambda body: body.decode().encode("utf-16")),
     "nested too deep": twists.raw(lambda body: b"[" * 100_000),
 }
+WAITS = ("0", "-1", "0.5", "2", "Wed, 21 Oct 2015 07:28:00 GMT", "5, 7", "soon")
 LINKS = {
     "to the first page": lambda ask: f"{BASE_URL}{ask.path}?page=1&per_page=100",
     "to another host": lambda ask: f"https://other.example.test/api/v3{ask.path}?page=2",
@@ -241,7 +264,7 @@ def _twisted() -> Iterator[Way]:
         yield Way(f"absent: 404 {name} to a read", "twisted", on="read", twist=twists.instead(404, body))
     for name, target in LINKS.items():
         yield Way(f"links: {name}", "twisted", None, on="read", twist=twists.linked(target))
-    for wait in ("0", "-1", "0.5", "2", "Wed, 21 Oct 2015 07:28:00 GMT", "5, 7", "soon"):
+    for wait in (*WAITS, "9" * 20, "Thu, 21 Oct 2100 07:28:00 GMT", "Thu, 01 Jan 2026 07:28:00 +0900", "1e3", ""):
         for status in (403, 429, 503):
             twist = twists.instead(status, b'{"message":"slow down"}', ("retry-after", wait))
             name = f"waits: {status} for 40 s, Retry-After {wait}"

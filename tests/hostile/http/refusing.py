@@ -20,6 +20,9 @@ SAID = {
     "422 invalid": (422, b'{"message":"Validation Failed","errors":[{"code":"invalid","field":"name"}]}'),
     "423": (423, b'{"message":"Locked"}'),
     "451": (451, b'{"message":"Unavailable"}'),
+    "406 page": (406, b"<html><body>Blocked by policy</body></html>"),
+    "407 page": (407, b"<html><body>Proxy authentication</body></html>"),
+    "431 page": (431, b"<html><body>Cookies too large</body></html>"),
 }
 
 
