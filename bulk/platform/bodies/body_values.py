@@ -30,6 +30,9 @@ class Unreadable:
     is_too_large: bool = False
 
 
+A_PAGE = Unreadable("a web page came instead of JSON")
+
+
 def read_body(media: Media, status: int, headers: Mapping[str, str], raw: bytes) -> Any:
     """Return the body as `Reply.body` holds it.
 
@@ -48,19 +51,19 @@ def read_body(media: Media, status: int, headers: Mapping[str, str], raw: bytes)
     if not raw:
         return None
     if "html" in headers.get("content-type", "").lower():
-        return Unreadable("a web page came instead of JSON") if is_success else None
+        return A_PAGE if is_success else None
     try:
         return orjson.loads(raw.removeprefix(_BOM))
     except orjson.JSONDecodeError:
         # without the error: it holds the document
-        return Unreadable(_flaw(raw)) if is_success else None
+        return _flaw(raw) if is_success else None
 
 
-def _flaw(raw: bytes) -> str:
+def _flaw(raw: bytes) -> Unreadable:
     if raw.lstrip()[:1] == b"<":
-        return "a web page came instead of JSON"
+        return A_PAGE
     try:
         raw.decode()
     except UnicodeDecodeError:
-        return "it is not UTF-8"
-    return "it is not valid JSON"
+        return Unreadable("it is not UTF-8")
+    return Unreadable("it is not valid JSON")

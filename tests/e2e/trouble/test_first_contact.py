@@ -121,6 +121,13 @@ def another_server(_: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
+def login_page(_: Path) -> Iterator[str]:
+    """A page to log in, whatever is asked for."""
+    with web_server(200, "text/html", "") as base_url:
+        yield base_url
+
+
+@contextlib.contextmanager
 def another_path(folder: Path) -> Iterator[str]:
     """The platform itself, which answers to a path that it does not have as to what is missing."""
     with served(folder / "sandbox") as sandbox:
@@ -163,6 +170,7 @@ MISSING: dict[Where, tuple[int, ...]] = {another_path: (1,), missing: (3, 4)}
         (no_tls_where_it_is, "was lost before an answer came", "have the right scheme (https or http) and port?"),
         (untrusted, "is not trusted", "set platform.ca_bundle"),
         (another_server, "was answered with 404", "have the right scheme, port and path (mostly /api/v3)?"),
+        (login_page, "answered with 200 and a web page", "have the right host, port and path (mostly /api/v3)?"),
         (another_path, "were all answered with 404", "have the right path (mostly /api/v3)?"),
         (missing, "were all answered with 404", "have the right path (mostly /api/v3)?"),
         (leads_to_https, "a redirect to https://code.example.com", "write https:// in platform.base_url"),

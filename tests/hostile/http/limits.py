@@ -179,7 +179,7 @@ class Limits:
 
     def _of_another(self, now: float) -> dict[str, int]:
         times, left, window_s = OF_ANOTHER[self._answers]
-        limit = int(times * self._limit)
+        limit = max(1, int(times * self._limit))  # with nothing to spend at all a run does not begin
         if left is None:
             return {"limit": limit, "used": 0, "remaining": limit, "reset": int(now) + window_s}
         end = int(now // window_s + 1) * window_s
