@@ -35,7 +35,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._texts: dict[str, bool] = {}
-        long = Blocks(8, "Q")
+        long = Blocks(is_long=True)
         self._known, self._known_between_breaks = Known(long), Known(long, without=_ESCAPED_BREAK)
         self._has_escapes = False
 

@@ -12,41 +12,36 @@ from bulk.redaction.known import places
 _USERINFO = re.compile(rb"://(?:[^\s/?#@\"'<>\\:]{0,200}:([^\s/?#@\"'<>\\]+)|([^\s/?#@\"'<>\\:]{16,}))@")
 """A password in a URL, or a user name that is so long that it is a token."""
 
-_QUICK: tuple[tuple[bytes, bytes, re.Pattern[bytes] | None], ...] = (
-    (b"_", b"", re.compile(rb"_(?<=[pousrt]_)(?:(?<=gh[pousr]_)|(?<=github_pat_))")),
+_QUICK: tuple[tuple[bytes, re.Pattern[bytes]], ...] = (
+    (b"_", re.compile(rb"_(?<=[pousrt]_)(?:(?<=gh[pousr]_)|(?<=github_pat_))")),
     (
         b"=",
-        b"",
         re.compile(
             rb"=(?<=[nNgGeEtTdDyYlL]=)(?:(?<=(?i:token)=)|(?<=(?i:toke)=)|(?<=(?i:sig)=)|(?<=(?i:signature)=)"
             rb"|(?<=(?i:sigature)=)|(?<=(?i:secret)=)|(?<=(?i:password)=)|(?<=(?i:passwd)=)|(?<=(?i:apikey)=)"
             rb"|(?<=(?i:api_key)=)|(?<=(?i:credential)=)|(?<=(?i:credetial)=))"
         ),
     ),
-    (b".", b"", re.compile(rb"\.(?:eyJ|[0-9a-f]{40}(?<=v1\.[0-9a-f]{40}))")),
-    (b" ", b" PRIVATE KEY-----", None),
-    (b"+", b"+PRIVATE+KEY-----", None),
-    (b" ", b"Basic ", None),
-    (b" ", b"earer ", None),
-    (b" ", b"BEARER ", None),
-    (b" ", b"uthorizatio", None),
-    (b" ", b"UTHORIZATION", None),
-    (b"@", b"", re.compile(rb"://[^\s/?#@\"'<>\\]{0,200}(?::[^\s/?#@\"'<>\\:]*|[^\s/?#@\"'<>\\:]{8,})@")),
+    (b"@", re.compile(rb"://[^\s/?#@\"'<>\\]{0,200}(?::[^\s/?#@\"'<>\\:]*|[^\s/?#@\"'<>\\:]{8,})@")),
+    (b".", re.compile(rb"\.(?:eyJ|[0-9a-f]{40}(?<=v1\.[0-9a-f]{40}))")),
 )
-"""Of each shape a byte that is found most quickly, a text, and what decides; what is empty or None is not asked.
-Each is also found in a text from which the small letter n was left out."""
+"""Of some shapes a byte that is found most quickly, and what decides. Each is also found in a text from which the small
+letter n was left out."""
+
+_WORDS: tuple[tuple[bytes, tuple[bytes, ...]], ...] = (
+    (b" ", (b" PRIVATE KEY-----", b"Basic ", b"earer ", b"BEARER ", b"uthorizatio", b"UTHORIZATION")),
+    (b"-", (b"+PRIVATE+KEY-----",)),
+)
+"""Of the others such a byte, and words of which one is there."""
 
 _ENCODED_PEM = (b"UFJJVkFURSBLRVktLS0tL", b"BSSVZBVEUgS0VZLS0tLS", b"QUklWQVRFIEtFWS0tLS0t")
 _ENCODED = (
-    *_ENCODED_PEM,
-    b"IBAAK",
-    b"IBADANBgkqhkiG9w0BAQEFAASC",
-    b"5052495641544520",
-    b"020100028",
-    b"0101010500048",
+    (b"LS0t", _ENCODED_PEM),
+    (b"IBA", (b"IBAAK", b"IBADANBgkqhkiG9w0BAQEFAASC")),
+    (b"", (b"5052495641544520", b"020100028", b"0101010500048")),
 )
 """What an RSA key has in Base64 and in hex: of its PEM the words before the key, at each of three offsets; of its DER
-(PKCS #1 and #8) the bytes before the modulus."""
+(PKCS #1 and #8) the bytes before the modulus. Before some of them what they have in common."""
 
 _RARE = 64
 """A byte that is found so often is not rare (count)."""
@@ -107,9 +102,19 @@ _BASIC = re.compile(rb"\bBasic[\s+]+([0-9A-Za-z+/]{6,}={0,2})")
 
 def is_in(text: bytes | bytearray) -> bool:
     """Return whether `text` may hold one: quick, and sometimes wrong where it says yes."""
-    for byte, words, pattern in _QUICK:
-        if byte in text and words in text and (pattern is None or _stands_in(pattern, byte, text)):
+    for byte, pattern in _QUICK:
+        if byte in text and _stands_in(pattern, byte, text):
             return True
+    return _holds_one_of(_WORDS, text)
+
+
+def _holds_one_of(groups: tuple[tuple[bytes, tuple[bytes, ...]], ...], text: bytes | bytearray) -> bool:
+    """Return whether a word of any group stands there, of which each has the group's own piece, or stands with it."""
+    for piece, words in groups:
+        if piece in text:
+            for word in words:
+                if word in text:
+                    return True
     return False
 
 
@@ -133,7 +138,7 @@ def is_encoded_in(text: bytes | bytearray, *, is_content: bool = False) -> bool:
         is_content: it is a file in Base64 that does not begin as a key does: only a PEM is looked for, which `known.py`
             has done by the words around it.
     """
-    return not is_content and any(words in text for words in _ENCODED)
+    return not is_content and _holds_one_of(_ENCODED, text)
 
 
 def has_key_in(text: bytes, whole: bytes) -> bool:
@@ -144,15 +149,12 @@ def has_key_in(text: bytes, whole: bytes) -> bool:
 
 def hits(text: bytes) -> Iterator[int]:
     """Yield where `is_in` finds something, in no order."""
-    for byte, words, pattern in _QUICK:
-        if byte not in text or words not in text:
-            continue
-        if pattern is not None:
+    for byte, pattern in _QUICK:
+        if byte in text:
             yield from (found.start() for found in pattern.finditer(text))
-        else:
-            yield from places(text, words)
-    for words in _ENCODED:
-        yield from places(text, words)
+    for _, words in (*_WORDS, *_ENCODED):
+        for word in words:
+            yield from places(text, word)
 
 
 def spans(text: bytes) -> Iterator[tuple[int, int]]:

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from bulk.ledger.results import dump, encode_all
 from bulk.model import Encoded, Media, OutcomeKind
 from bulk.platform.cache.cache_entry import CacheEntry, as_result, head_of, without_secrets
-from bulk.redaction import json_lines, remember
-from bulk.redaction.known import MASK
-from bulk.redaction.registry import Registry
+from bulk.redaction import json_lines, remember, shapes
+from bulk.redaction.known import FEW_LONG, LONG_CHARS, MASK
+from bulk.redaction.registry import GROUP_BYTES, Registry
 from tests.ledger.samples import finished
 
 PRINTABLE = st.characters(min_codepoint=0x21, max_codepoint=0x7E)
@@ -316,3 +316,50 @@ def test_what_is_forgotten_takes_no_room() -> None:
 def tracked(registry: Registry) -> int:
     """What a registry holds, as long as it is written (bytes)."""
     return len(pickle.dumps(registry))
+
+
+@pytest.mark.parametrize("others", [0, FEW_LONG])
+def test_a_long_secret_is_found_wherever_it_stands(others: int) -> None:
+    """At every place of a text, as shortly as long ones may be, among few secrets and among so many that texts are cut
+    into other blocks; and no more once it is forgotten."""
+    dice, registry = random.Random("places"), Registry()
+    early, late = ("".join(dice.choices(string.ascii_letters, k=LONG_CHARS)) for _ in range(2))
+    registry.add(early)
+    for _ in range(others):
+        registry.add("".join(dice.choices(string.ascii_letters, k=LONG_CHARS)))
+    registry.add(late)
+    for secret in (early, late):
+        for spelling in (secret, secret.encode().hex()):
+            for before in range(2 * LONG_CHARS):
+                assert registry.is_in(b" " * before + spelling.encode() + b" ."), before
+                assert registry.redact(" " * before + spelling) == " " * before + MASK
+        registry.forget(secret)
+        assert not any(registry.is_in(b" " * before + secret.encode() + b" .") for before in range(2 * LONG_CHARS))
+
+
+@pytest.mark.parametrize("secret", ["ghp_" + "a1B2c3D4e5" * 3 + "Zz9xY8", "an-opaque-token-of-33-characters!"])
+def test_lines_that_are_looked_through_together_are_lines(secret: str) -> None:
+    """A secret is found in the last line of a group and in the first one of the next; what seems to stretch over two
+    lines is in neither of them, and they stay."""
+    registry = Registry()
+    registry.add(secret, is_deep=True)
+    filler, half = "x" * 1_000, 6  # of the letters that show a token too few are in the first line
+    per_group = -(-GROUP_BYTES // len(dump({"result": filler}) + b"\n"))
+    for number in range(per_group - 2, per_group + 2):
+        values = [filler] * (2 * per_group)
+        values[number] = f"{secret} {filler[len(secret) :]}"
+        lines = [dump({"result": value}) + b"\n" for value in values]
+        clean, _ = registry.redact_lines(bytearray(b"".join(lines)), [len(line) for line in lines], [0] * len(lines))
+        found = bytes(clean).splitlines(keepends=True)
+        assert orjson.loads(found[number])["result"] == f"{MASK} {filler[len(secret) :]}"
+        assert [line for at, line in enumerate(found) if at != number] == lines[:number] + lines[number + 1 :]
+    torn = [dump({"result": f"a {secret[:half]}"}) + b"\n", dump({"result": f"{secret[half:]} b"}) + b"\n"]
+    clean, _ = registry.redact_lines(bytearray(b"".join(torn)), [len(line) for line in torn], [0, 0])
+    assert bytes(clean) == b"".join(torn)
+
+
+def test_words_have_what_they_are_looked_for_by() -> None:
+    """Where the letters that words of a key have in common are not in a text, none of the words is."""
+    for piece, words in shapes._ENCODED:
+        assert words
+        assert all(piece in word for word in words)
