@@ -2,7 +2,7 @@
 
 import time
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 
 import anyio
 
@@ -29,4 +29,13 @@ class Clock:
 
 def iso_utc(at: float) -> str:
     """Return `2026-11-21T08:00:00.123Z` for UTC epoch seconds."""
+    second = int(at)
+    micros = round((at - second) * 1e6)
+    if 0 <= micros < 1_000_000:  # as nearly always, and of one second many are asked for
+        return f"{_iso_second(second)}.{micros // 1_000:03d}Z"
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+@lru_cache(maxsize=64)
+def _iso_second(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat().removesuffix("+00:00")

@@ -87,7 +87,7 @@ class EntryStream:
                     self._pass(passed)
                 row = self._row()
                 found.append(self._entry(wanted, row))
-                size += _size_of(row)
+                size += len(row) if type(row) is bytes else _size_of(row)
                 if size > AHEAD_BYTES:
                     break
                 wanted = next_left(wanted + 1)
@@ -129,7 +129,7 @@ class EntryStream:
         self.close()
 
     def _entry(self, number: int, row: bytes | Given | Bad) -> Entry:
-        item = self._reader.row_again(row)
+        item = self._reader.again(row) if type(row) is bytes else self._reader.row_again(row)
         return Entry(self._job.number, number, item, self._files.of(item))
 
     def _open(self) -> Iterator[Row]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from bulk.capabilities import SavesContent, Undoable, secret_fields
+from bulk.capabilities import HoldsSecrets, SavesContent, Undoable
 from bulk.clock import Clock
 from bulk.execute.recorder import Recorder
 from bulk.execute.requests.context import ItemTally
@@ -129,8 +129,7 @@ class HandOver:
 
     def record_of(self, job: Job, entry: Entry, outcome: Outcome, tally: ItemTally) -> Record:
         """Return the ledger's record of an item that has ended."""
-        now = self._clock.now()
-        error = outcome.error
+        operation, error = job.operation, outcome.error
         status = outcome.http_status if outcome.http_status is not None else tally.http_status
         if error is not None:
             error = ItemError(error.code, redact(error.message), error.http_status or status, tally.sends)
@@ -138,11 +137,11 @@ class HandOver:
             job=job.name,
             index=entry.index,
             id=entry.item.id,
-            item=item_fields(job.operation, entry.item),
+            item=item_fields(operation, entry.item),
             outcome=outcome.kind,
             http_status=status,
             attempts=tally.sends,
-            started_at=tally.started_at or now,
+            started_at=tally.started_at or self._clock.now(),
             elapsed_ms=(self._clock.monotonic() - tally.started) * 1_000.0 if tally.started else 0.0,
             request_id=tally.request_id,
             result=outcome.result,
@@ -153,9 +152,9 @@ class HandOver:
         save: tuple[str, bytes | BodyFile] | None = None
         if job.save is not None and outcome.kind in SUCCESSFUL:
             payload = outcome.payload
-            content = payload if isinstance(payload, BodyFile) else _saved_bytes(job.operation, outcome)
+            content = payload if isinstance(payload, BodyFile) else _saved_bytes(operation, outcome)
             save = (saved_path(job, entry.item), content)
-        is_kept = tally.before is not UNSEEN and outcome.kind in _KEPT and isinstance(job.operation, Undoable)
+        is_kept = tally.before is not UNSEEN and outcome.kind in _KEPT and isinstance(operation, Undoable)
         before = tally.before if is_kept else UNSEEN
         return Record(
             job=job.number,
@@ -186,8 +185,9 @@ def item_fields(operation: AnyOperation, item: Item) -> dict[str, Any]:
     fields.pop("id", None)
     for name in operation.unreported:
         fields.pop(name, None)
-    for name in secret_fields(operation):
-        _drop(fields, name)
+    if isinstance(operation, HoldsSecrets):
+        for name in operation.secret_fields:
+            _drop(fields, name)
     return fields
 
 

@@ -273,12 +273,12 @@ class ItemRun:
 
     async def steps(self) -> Outcome | LostWrite | _Again:
         """Run the operation's steps once: an outcome, a lost answer, or a conflict to start over from."""
-        shared, operation = self._shared, self._operation
-        if operation.is_read or self._tally.is_alone:
+        shared, operation, tally = self._shared, self._operation, self._tally
+        if operation.is_read or tally.is_alone:
             steps = operation.steps(self._item)
         else:
             steps = shared.recent_writes.steps(operation, self._item, shared.clock.monotonic())
-        self._tally.has_read, self._refused_write = False, None
+        tally.has_read, self._refused_write = False, None
         written: Request | None = None
         done: tuple[Request, int] | None = None  # a write that was accepted, and no refusal that is looked into
         try:
@@ -292,7 +292,7 @@ class ItemRun:
                         return reply if done is None else replace(self._lost(*done), followed_by=reply)
                     if type(reply.body) is Encoded:  # an item of this operation ended so before, and nothing changed
                         return unchanged(reply.body)
-                    self._tally.has_read = True
+                    tally.has_read = True
                 else:
                     self.effect = request.effect
                     answer = await self._write(request)
@@ -302,21 +302,21 @@ class ItemRun:
                     reply, written = answer, request
                     if reply.status < 400:
                         if done is None:  # of several writes the first saw what none of them had touched
-                            self._tally.before = self._before(request)
+                            tally.before = self._before(request)
                         done = request, reply.status
                     else:
                         self._note_refusal(request, reply.status)
                 request = advance(steps, reply, Outcome)
-                if self._tally.kept_as is not None and self._tally.result_of and isinstance(request, Outcome):
+                if tally.kept_as is not None and tally.result_of and isinstance(request, Outcome):
                     return shared.sender.note_result(request, reply, self._context)
             return request
         except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
             about = {"job_number": self._entry.job, "item": self._entry.index}
             log.warning("%s #%d can't use an answer", operation.name, self._entry.index, exc_info=flaw, extra=about)
             if written is not None:
-                return self._lost(written, self._tally.http_status)
+                return self._lost(written, tally.http_status)
             message = f"the answer can't be used ({flaw})"
-            return failed(ErrorCode.BAD_RESPONSE, message, http_status=self._tally.http_status)
+            return failed(ErrorCode.BAD_RESPONSE, message, http_status=tally.http_status)
 
     def _is_stale(self, planned: Planned, request: Request) -> bool:
         """Return whether the item is not as the approved plan has seen it, before anything of it was written."""

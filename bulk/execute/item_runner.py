@@ -28,6 +28,7 @@ log = logging.getLogger("bulk.execute")
 
 _OF_READS, _OF_WRITES = (OutcomeKind.FAILED,), (OutcomeKind.FAILED, OutcomeKind.UNCHANGED)
 """Outcomes that may be of a moment: what was just written is not seen by every copy of the platform at once."""
+_WITH_FILES, _COMPLETED = (TakesFiles, SkipsUnchanged), (HoldsSecrets, PlannedOnce)
 
 
 class ItemRunner:
@@ -75,23 +76,24 @@ class ItemRunner:
         Raises:
             CredentialRefused, Draining, RunStopped: there is no outcome; an open intent is settled by the next run.
         """
-        tally = context.tally
+        tally, shared = context.tally, self.shared
         try:
             item, digest = entry.item, b""
-            if isinstance(operation, TakesFiles | SkipsUnchanged):
+            if isinstance(operation, _WITH_FILES):
                 digest = sent_digest(operation, entry)
                 if digest and self._was_sent(operation, entry, digest):
                     await self._contents.refuse_changes(operation, entry)
                     return unchanged(None, note="the same was sent before, and taken; nothing was sent")
                 item = await self._contents.load(operation, entry)
-            item = self._completed(operation, item)
-            if self.shared.is_preview:
-                return await look(self.shared.sender, operation, item, context)
+            if isinstance(operation, _COMPLETED):
+                item = self._completed(operation, item)
+            if shared.is_preview:
+                return await look(shared.sender, operation, item, context)
             lost_write = self._doubt_of(entry, tally) if self._lost_writes else None
-            life = ItemRun(self.shared, operation, entry, item, context, lost_write)
+            life = ItemRun(shared, operation, entry, item, context, lost_write)
             outcome = None if lost_write is None else await life.settled_first()
             if outcome is None:
-                served = self.shared.sender.served
+                served = shared.sender.served
                 ended = await life.steps()
                 looked_into = _OF_READS if operation.is_read else _OF_WRITES
                 if not life.is_in_doubt and isinstance(ended, Outcome) and ended.kind not in looked_into:
@@ -109,7 +111,7 @@ class ItemRunner:
             return failed(ErrorCode.INVALID_ITEM, str(flaw))
         finally:
             if context.permit is not None:
-                self.shared.return_unused(context)
+                shared.return_unused(context)
 
     def _was_sent(self, operation: AnyOperation, entry: Entry, digest: bytes) -> bool:
         """Return whether nothing has to be sent: what was sent before is the same, and there is no doubt about it."""

@@ -180,7 +180,8 @@ class Recorder:
                 self._wanted.set()
             group.entries.append(record)
             group.size_bytes += size_bytes
-            self._hurry_if_large(group)
+            if group.size_bytes >= GROUP_BYTES or len(group.entries) >= GROUP_MOST:
+                self._urgent.set()
             return
         gathering = self._gathering
         if gathering.records and gathering.records[0].job != record.job:

@@ -69,17 +69,18 @@ class Workers:
                     await anyio.lowlevel.checkpoint()
                     continue
                 job = scheduler.jobs[work.entry.job]
-                is_alone = work.lane is None and not job.operation.is_read
-                result_of = job.operation.name if job.operation.result_is_reply and job.save is None else ""
-                tally = ItemTally(is_saved=job.save is not None, is_alone=is_alone, result_of=result_of)
-                context = RequestContext(permit.queue, permit, tally, pool if job.operation.is_read else None)
+                operation, is_saved = job.operation, job.save is not None
+                is_read = operation.is_read
+                result_of = operation.name if operation.result_is_reply and not is_saved else ""
+                tally = ItemTally(is_saved=is_saved, is_alone=work.lane is None and not is_read, result_of=result_of)
+                context = RequestContext(permit.queue, permit, tally, pool if is_read else None)
                 if work.behind:
                     await self._work_combined(job, work, context)
                     continue
                 try:
-                    outcome = await self._run(job.operation, work.entry, context)
+                    outcome = await self._run(operation, work.entry, context)
                 except CredentialRefused as refusal:
-                    if not refusal.is_gone or (tally.requests and not job.operation.is_read):
+                    if not refusal.is_gone or (tally.requests and not is_read):
                         hand_over.abandoned(work, tally)
                         self._go_on_without(refusal, pool)
                         continue

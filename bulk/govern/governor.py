@@ -136,12 +136,15 @@ class Governor:
     def may_leave(self, permit: Permit) -> bool:
         """Return whether a permit still stands at the moment of sending: a 401 or a pause may have come since it was
         given."""
-        account, now = permit.queue.account, self.clock.monotonic()
-        is_held = self._obstacles.is_over or (self._obstacles.is_paused and not permit.is_settling)
-        is_stale = permit.queue.tokens is not None and now > permit.granted + shared_bucket.HOLD_S
-        if is_held or is_stale or permit.generation != account.generation or account.trust not in _USABLE:
+        queue, obstacles, now = permit.queue, self._obstacles, self.clock.monotonic()
+        account = queue.account
+        if obstacles.is_over or (obstacles.is_paused and not permit.is_settling):
             return False
-        return now >= account.paused_until and now >= self._obstacles.paused_until
+        if queue.tokens is not None and now > permit.granted + shared_bucket.HOLD_S:
+            return False
+        if permit.generation != account.generation or account.trust not in _USABLE:
+            return False
+        return now >= account.paused_until and now >= obstacles.paused_until
 
     def has_ended(self, account: Account, now: float) -> bool:
         """Return whether nothing may be sent with the account's token before its source was asked again."""
@@ -212,23 +215,27 @@ class Governor:
     def answered(self, permit: Permit, reply: Reply, verdict: Verdict) -> None:
         """Note that a request was answered: give back, correct buckets, grow or fall, pause, freeze."""
         now = self.clock.monotonic()
-        queue, account = permit.queue, permit.queue.account
+        queue = permit.queue
+        account = queue.account
         self._release(permit, now)
         if reply.status == 304:
             charges.give_back(permit)
         elif permit.window:
             charges.date(permit, reply)
         self.heard(reply, permit.granted, now)
-        queue.trip_s += pacing.TRIP_MEMORY * (now - permit.granted - queue.trip_s)
+        granted = permit.granted
+        trip_s = now - granted
+        queue.trip_s += pacing.TRIP_MEMORY * (trip_s - queue.trip_s)
         kind = verdict.kind
-        if permit.generation == account.generation and kind in PROVING:
-            account.prove(permit.granted)
+        is_doubted = account.trust is not _PROVEN or account.lockouts > 0
+        if is_doubted and permit.generation == account.generation and kind in PROVING:
+            account.prove(granted)
         seen = stated_limits.SEEN.get(kind) if permit.is_probe else None
         if seen is False:  # first, so that its own headers can't pass for a window that it has opened
             charges.saw(permit, seen, now, self.time)
         limits = stated_limits.of_headers(permit, reply, verdict)
         if limits is not None:
-            self.observe(queue, limits, queue.bucket.overlap(permit.mark) if queue.bucket else 0, now, permit.granted)
+            self.observe(queue, limits, queue.bucket.overlap(permit.mark) if queue.bucket else 0, now, granted)
         if permit.is_probe and seen is not False:
             charges.saw(permit, seen, now, self.time)
         if kind is _ACCEPTED or kind is _REFUSED:
@@ -236,7 +243,7 @@ class Governor:
             queue.errors = 0
             self.good_answers += not reply.is_truncated
             self.failures += reply.is_truncated
-            self.concurrency.answered(now - permit.granted, is_found=kind is _ACCEPTED)
+            self.concurrency.answered(trip_s, is_found=kind is _ACCEPTED)
         else:
             self.failures += kind in FAILURES
             queue.note_error(verdict.message)

@@ -69,8 +69,13 @@ class Obstacles:
         queue.obstacle_until, queue.obstacle_kind = None, _BUDGET
         if (self.is_paused or self._deadline is not None) and (held := self._held(queue, is_settling)):
             return held
-        if self._reachability.is_silent and (self._concurrency.in_flight or now < self._reachability.retry_at):
-            queue.obstacle_until = self._reachability.retry_at if now < self._reachability.retry_at else None
+        concurrency, reachability = self._concurrency, self._reachability
+        if (
+            reachability.unanswered
+            and reachability.is_silent
+            and (concurrency.in_flight or now < reachability.retry_at)
+        ):
+            queue.obstacle_until = reachability.retry_at if now < reachability.retry_at else None
             queue.obstacle_kind = _UNREACHABLE
             return "platform unreachable"
         if now < self.paused_until:
@@ -90,10 +95,10 @@ class Obstacles:
         is_spent = bucket is not None and tokens is None and bucket.free <= bucket.reserve
         if (is_spent or tokens is not None) and self._is_used_up(queue, bucket, now):
             return f"bucket {queue.category}"
-        if self._concurrency.has_room:
+        if concurrency.has_room:
             return ""
         queue.obstacle_kind = _CONCURRENCY
-        return self._concurrency.obstacle
+        return concurrency.obstacle
 
     def waits_for_reset(self, queue: PermitQueue, own: PermitQueue, now: float) -> bool:
         """Return whether all of its budget is used, and nothing at another queue, `own`, can change that before its

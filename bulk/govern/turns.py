@@ -115,9 +115,12 @@ class Turns:
 
         Newcomers at `own` are left to its attendant: mostly the worker that made room takes it again at once.
         """
-        self._serve_ahead(AHEAD_MOST)
-        has_room, is_left = self._concurrency.has_room, False
-        for queue in self.queues:
+        if self._due:
+            self._serve_ahead(AHEAD_MOST)
+        queues, has_room, is_left = self.queues, self._concurrency.has_room, False
+        for queue in queues:
+            if not (queue.newcomers or queue.waiters or queue.settlers):
+                continue
             waiting = queue.waiting if has_room or queue.is_paced else 0
             if not waiting or self._obstacles.waits_for_reset(queue, own, now):
                 continue  # of fifty, each would say so again for every answer
@@ -131,7 +134,8 @@ class Turns:
             else:
                 queue.wake()
                 is_left, self._ahead = True, 0
-        self.queues.append(self.queues.pop(0))
+        if len(queues) > 1:
+            queues.append(queues.pop(0))
         if has_room and self._due and not is_left:  # nobody else takes it
             self._ahead = 0
             self._serve_ahead(len(self.queues))

@@ -35,14 +35,17 @@ class InFlight:
         timer: of its own, because it was given more time.
     """
 
+    is_written: bool = False
+    is_overdue: bool = False
+    timer: asyncio.TimerHandle | None = None
+    _is_taken_back: bool = False
+    _lent_s: float = 0.0
+    _ours_since: float | None = None
+
     def __init__(
         self, task: "asyncio.Task[object]", due_at: float, may_leave: Callable[[], bool] | None = None
     ) -> None:
         self.task, self.due_at, self.may_leave = task, due_at, may_leave
-        self.is_written = self.is_overdue = self._is_taken_back = False
-        self._lent_s = 0.0
-        self._ours_since: float | None = None
-        self.timer: asyncio.TimerHandle | None = None
         self._cancelling = task.cancelling()
 
     def begin_ours(self, now: float) -> None:

@@ -169,7 +169,8 @@ class Transport:
         pool = self._pool
         start, lines = self._head(pool, request, token, data is not None)
         length = b"" if data is None else b"Content-Length: %d\r\n" % len(data)
-        head = b"%b%b%b%b%b\r\n" % (start, target.encode(), lines, header_lines(conditions), length)
+        told = header_lines(conditions) if conditions else b""
+        head = b"%b%b%b%b%b\r\n" % (start, target.encode(), lines, told, length)
         flight = self._deadlines.begin(may_leave)
         return await self._exchange(request, flight, pool.send(head, data, flight), self._place, holder)
 

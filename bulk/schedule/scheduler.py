@@ -202,7 +202,7 @@ class Scheduler:
             return None
         for tier in queue.tiers.values():
             if (work := self._take_from(tier)) is not None:
-                self._count_in_flight(work, work.items)
+                self._count_in_flight(work, 1 + len(work.behind))
                 return work
         self._end_if_stalled()
         return None
@@ -212,7 +212,7 @@ class Scheduler:
         self.progress[work.entry.job].in_flight += items
 
     def _take_from(self, tier: Tier) -> Work | None:
-        tier.is_lanes_turn = not tier.is_lanes_turn
+        tier.is_lanes_turn = not tier.is_lanes_turn and bool(tier.ready or tier.cursors)
         if tier.is_lanes_turn or not tier.feeds:
             return self._take_laned(tier) or self._take_streamed(tier)
         return self._take_streamed(tier) or self._take_laned(tier)

@@ -25,7 +25,7 @@ from bulk.govern.permits.accounts import Permit
 from bulk.govern.policy import Draining
 from bulk.govern.poll_intervals import PollIntervals
 from bulk.model import BodyFile, Effect, ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request
-from bulk.platform.cache.cache_entry import BY_DATE, BY_ETAG
+from bulk.platform.cache.cache_entry import BY_DATE, BY_ETAG, CacheEntry
 from bulk.platform.cache.validators import ValidatorStore
 from bulk.platform.classification import Verdict, VerdictKind, classify
 from bulk.platform.wire import Wire
@@ -75,10 +75,11 @@ class RequestSender:
         # what a token saw belongs to it alone, unless it is known whose it is: then nothing stored is used after a
         # renewal (failures.md row 37)
         store = key = stored = None
-        identity = queue.account.identity
-        if self._stores and not request.is_fresh and request.method == "GET" and (permit.generation == 1 or identity):
-            store = self._stores.get(queue.account.name)
-            key = store.key_of(request, identity) if store is not None else None
+        account = queue.account
+        is_its_own = permit.generation == 1 or account.identity
+        if self._stores and not request.is_fresh and request.method == "GET" and is_its_own:
+            store = self._stores.get(account.name)
+            key = store.key_of(request, account.identity) if store is not None else None
             stored = store.usable(request, key, permit.token) if store is not None and key is not None else None
         if not tally.requests:
             tally.started_at, tally.started = self._clock.now(), self._clock.monotonic()
@@ -95,30 +96,42 @@ class RequestSender:
             raise
         if isinstance(answer, Failure):
             return await self._unanswered(request, context, permit, answer)
-        tally.http_status, tally.request_id = answer.status, answer.request_id
+        status = answer.status
+        tally.http_status, tally.request_id = status, answer.request_id
         tally.body_bytes += len(answer.raw)
-        tally.paid += answer.status != 304
-        reply = answer
-        if stored is not None and store is not None and stored.way != BY_ETAG:
-            store.told(request, stored, answer.headers, is_unchanged=answer.status == 304)
-            tally.is_by_date = tally.is_by_date or (answer.status == 304 and stored.way == BY_DATE)
-        if answer.status == 304 and store is not None and stored is not None:
-            tally.body_bytes += len(stored.body)
-            # of what was asked for first: what comes later, the operation has to look at
-            reply = store.reply_from(stored, answer, tally.result_of if tally.requests == 1 else "")
+        tally.paid += status != 304
+        if store is None and status != 304:
+            return Tried(answer, self._judged(request, permit, answer, answer))
+        tried = self._compared(request, context, permit, answer, store, key, stored)
+        # a 304 that was not asked for: once more without conditions (failures.md row 13)
+        return tried if tried is not None else await self.once(replace(request, is_fresh=True), context)
+
+    def _compared(
+        self,
+        request: Request,
+        context: RequestContext,
+        permit: Permit,
+        answer: Reply,
+        store: ValidatorStore | None,
+        key: bytes | None,
+        stored: CacheEntry | None,
+    ) -> Tried | None:
+        """Return what an answer comes to that may be the stored one, or is kept; None: a 304 that was not asked for."""
+        tally, reply, is_unchanged = context.tally, answer, answer.status == 304
+        if stored is not None and store is not None:
+            if stored.way != BY_ETAG:
+                store.told(request, stored, answer.headers, is_unchanged=is_unchanged)
+                tally.is_by_date = tally.is_by_date or (is_unchanged and stored.way == BY_DATE)
+            if is_unchanged:
+                tally.body_bytes += len(stored.body)
+                # of what was asked for first: what comes later, the operation has to look at
+                reply = store.reply_from(stored, answer, tally.result_of if tally.requests == 1 else "")
         verdict = self._judged(request, permit, answer, reply)
-        if answer.status == 304:
-            if reply is answer and not request.is_fresh and request.effect is _READ:
-                # a 304 that was not asked for: once more without conditions (failures.md row 13)
-                return await self.once(replace(request, is_fresh=True), context)
-            return Tried(reply, verdict)
-        if (
-            store is not None
-            and key is not None
-            and verdict.kind is _ACCEPTED
-            and answer.status == 200
-            and type(answer.body) is not BodyFile
-        ):
+        if is_unchanged:
+            is_lost = reply is answer and not request.is_fresh and request.effect is _READ
+            return None if is_lost else Tried(reply, verdict)
+        is_whole = verdict.kind is _ACCEPTED and answer.status == 200 and type(answer.body) is not BodyFile
+        if store is not None and key is not None and is_whole:
             tally.kept_as = key if store.keep(request, answer, key, permit.token) else None
         return Tried(answer, verdict)
 
@@ -161,7 +174,7 @@ class RequestSender:
     @property
     def served(self) -> Served:
         """Answers that the platform gave in good health, to whom ever, and failures (counts)."""
-        return self._governor.served
+        return self._governor.good_answers, self._governor.failures
 
     def step_aside(self, tally: ItemTally) -> None:
         """Note that the item is about to wait for something other than an answer: others may have the room that it

@@ -184,13 +184,13 @@ class AdaptiveLimit:
         self.latencies[bisect_left(LATENCIES_S, latency_s)] += 1
         if latency_s < TINY_S:
             latency_s = TINY_S
-        in_flight, seen = self.in_flight + 1, self.round
-        is_used = in_flight >= int(self.limit + 0.5)
-        self.mean_s += (latency_s - self.mean_s) * (MEMORY if self.mean_s else 1.0)
-        self.slow_s *= 1.0 - 0.2 / (self.limit + 20.0)
+        in_flight, limit, mean_s, seen = self.in_flight + 1, self.limit, self.mean_s, self.round
+        is_used = in_flight >= int(limit + 0.5)
+        self.mean_s = mean_s + (latency_s - mean_s) * (MEMORY if mean_s else 1.0)
+        self.slow_s *= 1.0 - 0.2 / (limit + 20.0)
         if latency_s > self.slow_s:
             self.slow_s = latency_s
-        if self.suffering.was_good(self.limit):
+        if self.suffering.was_good(limit):
             self._conclude()
             return
         if is_used and (self.is_starting or self.is_regrowing):

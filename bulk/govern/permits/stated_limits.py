@@ -42,6 +42,8 @@ SEEN = {
 def of_headers(permit: Permit, reply: Reply, verdict: Verdict) -> Limits | None:
     """Return what the headers of an answer say of the budget that paid for it; None where they don't, or may mean
     another."""
+    if reply.headers.get("x-ratelimit-limit") is None:  # limits are off, as they are at first
+        return None
     kind, queue = verdict.kind, permit.queue
     if kind not in _SPEAK or permit.generation != queue.account.generation:
         return None
