@@ -38,7 +38,6 @@ class Finished:
 
     def __init__(
         self,
-        *,
         job: str,
         index: int,
         id: str | None,  # noqa: A002 - the name that it has in results

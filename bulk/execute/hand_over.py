@@ -133,21 +133,22 @@ class HandOver:
         status = outcome.http_status if outcome.http_status is not None else tally.http_status
         if error is not None:
             error = ItemError(error.code, redact(error.message), error.http_status or status, tally.sends)
+        is_by_date = tally.is_by_date and outcome.kind is OutcomeKind.UNCHANGED
         finished = Finished(
-            job=job.name,
-            index=entry.index,
-            id=entry.item.id,
-            item=item_fields(operation, entry.item),
-            outcome=outcome.kind,
-            http_status=status,
-            attempts=tally.sends,
-            started_at=tally.started_at or self._clock.now(),
-            elapsed_ms=(self._clock.monotonic() - tally.started) * 1_000.0 if tally.started else 0.0,
-            request_id=tally.request_id,
-            result=outcome.result,
-            error=error,
-            missing=outcome.is_missing,
-            unchanged_by="date" if tally.is_by_date and outcome.kind is OutcomeKind.UNCHANGED else None,
+            job.name,
+            entry.index,
+            entry.item.id,
+            item_fields(operation, entry.item),
+            outcome.kind,
+            status,
+            tally.sends,
+            tally.started_at or self._clock.now(),
+            (self._clock.monotonic() - tally.started) * 1_000.0 if tally.started else 0.0,
+            tally.request_id,
+            outcome.result,
+            error,
+            outcome.is_missing,
+            "date" if is_by_date else None,
         )
         save: tuple[str, bytes | BodyFile] | None = None
         if job.save is not None and outcome.kind in SUCCESSFUL:
@@ -156,14 +157,7 @@ class HandOver:
             save = (saved_path(job, entry.item), content)
         is_kept = tally.before is not UNSEEN and outcome.kind in _KEPT and isinstance(operation, Undoable)
         before = tally.before if is_kept else UNSEEN
-        return Record(
-            job=job.number,
-            finished=finished,
-            save=save,
-            may_arrive_late=tally.may_arrive_late,
-            new_names=tally.new_names,
-            before=before,
-        )
+        return Record(job.number, finished, save, tally.may_arrive_late, tally.new_names, before)
 
     def abandoned(self, work: Work, tally: ItemTally) -> None:
         """Note that there is no outcome: the run is stopping, or the credential was refused."""

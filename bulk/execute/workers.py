@@ -72,7 +72,7 @@ class Workers:
                 operation, is_saved = job.operation, job.save is not None
                 is_read = operation.is_read
                 result_of = operation.name if operation.result_is_reply and not is_saved else ""
-                tally = ItemTally(is_saved=is_saved, is_alone=work.lane is None and not is_read, result_of=result_of)
+                tally = ItemTally(is_saved, work.lane is None and not is_read, result_of)
                 context = RequestContext(permit.queue, permit, tally, pool if is_read else None)
                 if work.behind:
                     await self._work_combined(job, work, context)

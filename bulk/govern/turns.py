@@ -117,7 +117,8 @@ class Turns:
         """
         if self._due:
             self._serve_ahead(AHEAD_MOST)
-        queues, has_room, is_left = self.queues, self._concurrency.has_room, False
+        queues, is_left = self.queues, False
+        has_room = self._concurrency.has_room
         for queue in queues:
             if not (queue.newcomers or queue.waiters or queue.settlers):
                 continue

@@ -67,10 +67,12 @@ class ResponseHead:
         if connection is None:
             return
         # answered before all of the request had left: what is still to be written belongs to it
-        if self._has_body and (connection.transport is None or connection.transport.get_write_buffer_size()):
+        way = connection.transport if self._has_body else None
+        is_behind = self._has_body and (way is None or way.get_write_buffer_size() > 0)
+        if is_behind or self._protocol.should_close:
             connection.close()
         else:
-            self._pool.keep(connection, self._protocol)
+            self._pool.idle.append((connection, self._protocol, self._pool.monotonic()))
 
     def close(self) -> None:
         """Give the answer up, and its connection, unless it was released: that one is another's by now."""
@@ -94,20 +96,13 @@ class ConnectionPool:
     def __init__(
         self, connector: aiohttp.BaseConnector, base: URL, monotonic: Callable[[], float], request_id: istr
     ) -> None:
-        self._connect, self._loop, self._monotonic = connector.connect, connector._loop, monotonic
+        self._connect, self._loop, self.monotonic = connector.connect, connector._loop, monotonic
         # tells the pool where to connect to; it is never sent
         self._place = ClientRequest("GET", base.origin(), loop=connector._loop)
         self.host = self._place.headers["Host"]
         self._reads_to_end, self._timeout = False, FIRST_TIMEOUT
         self.idle: deque[tuple[Connection, Any, float]] = deque()
         self._request_id, self._first_id, self._are_ids_own = request_id, "", False
-
-    def keep(self, connection: Connection, protocol: ResponseHandler) -> None:
-        """Let the connection serve the next request, if both sides want that."""
-        if protocol.should_close:
-            connection.close()
-        else:
-            self.idle.append((connection, protocol, self._monotonic()))
 
     def _kept(self) -> tuple[Connection, Any] | None:
         """Return the connection that was idle longest, and not too long, and that is as it was when it was kept."""
@@ -117,7 +112,7 @@ class ConnectionPool:
             way = protocol.transport
             # a peer that closed, or that sent what nobody asked for
             is_usable = way is not None and not way.is_closing() and not protocol._buffer
-            if is_usable and self._monotonic() - since <= KEEP_ALIVE_S:
+            if is_usable and self.monotonic() - since <= KEEP_ALIVE_S:
                 return connection, protocol
             connection.close()
         return None

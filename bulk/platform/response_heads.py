@@ -27,6 +27,9 @@ INTERIM = 100
 WITHOUT_BODY = frozenset((204, 205, 304))
 """Statuses whose body, if one comes all the same, means nothing."""
 
+# to look them up for each answer, as `super` does, takes longer than much else there
+_take_in, _hand_on = ResponseHandler.data_received, ResponseHandler.feed_data
+
 _AWAITED_NOT = -1
 _LINE_ENDS = b"\r", b"\n"
 _HEAD_ENDS = b"\n\r\n", b"\n\n"
@@ -90,7 +93,7 @@ class AnswerProtocol(ResponseHandler):
         if data and not has_begun:
             self._is_http = data.startswith(b"HTTP/1.")
         self._chunk_bytes = len(data)
-        super().data_received(data)
+        _take_in(self, data)
         if self._head_bytes != _AWAITED_NOT:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES and self._parser is not None:
@@ -123,7 +126,7 @@ class AnswerProtocol(ResponseHandler):
         else:
             self._head_bytes = _AWAITED_NOT
             self._is_chunked = message.chunked
-        super().feed_data(data, size)
+        _hand_on(self, data, size)
 
     def set_exception(self, exc: BaseException, exc_cause: BaseException | None = None) -> None:
         """Tell who waits for an answer that none will come; what the parser refused gets its name here."""

@@ -298,14 +298,8 @@ class Transport:
             body = read_body(request.media, status, headers, raw)
         elif 200 <= status < 300:  # a file is always of such an answer
             body = came
-        return Reply(
-            status=status,
-            headers=headers,
-            body=body,
-            is_truncated=came is None,
-            request_id=response.headers.get(self._request_id_name),
-            raw=raw,
-        )
+        is_truncated, request_id = came is None, found.get(self._request_id_name)
+        return Reply(status, headers, body, False, is_truncated, request_id, raw)
 
     def _failure(self, flight: InFlight, error: BaseException, place: str) -> Failure:
         if isinstance(error, OSError) and error.errno in TOO_MANY_FILES:

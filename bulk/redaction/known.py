@@ -1,8 +1,8 @@
 """Finds secrets that are known, as they are, in hex and in Base64 at any offset, in a text that is written plainly.
 
 For long needles the text is cut into blocks of equal size, and one look tells whether any block is a piece of any
-secret: that costs twice as much for ten thousand secrets as for two, and so does a secret inside of two encodings. A
-few short needles are searched for one by one.
+secret: that costs the same for hundreds of secrets and for ten thousand, half of it for a few, and nothing more for
+those inside of two encodings. A few short needles are searched for one by one.
 """
 
 import re

@@ -110,7 +110,9 @@ class JobProgress:
 
     def next_offered(self, index: int) -> int:
         """Return the same of those that are offered: copies are not."""
-        found = self._next_without(self.done if self.passed is None else self.passed, index)
+        bits = self.done if self.passed is None else self.passed
+        is_next = index < self.items and not bits[index >> 3] & (1 << (index & 7))  # as nearly always
+        found = index if is_next else self._next_without(bits, index)
         return found if found < self.offered_until else self.items
 
     def _next_without(self, bits: bytearray, index: int) -> int:

@@ -53,7 +53,7 @@ class ItemTally:
     before: Any = UNSEEN
     befores: dict[int, Any] | None = None
 
-    def __init__(self, *, is_saved: bool = False, is_alone: bool = False, result_of: str = "") -> None:
+    def __init__(self, is_saved: bool = False, is_alone: bool = False, result_of: str = "") -> None:
         if is_saved:
             self.is_saved = True
         if is_alone:

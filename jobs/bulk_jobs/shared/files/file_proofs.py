@@ -163,7 +163,8 @@ def _flaw_of_entries(entries: list[Any]) -> str:
 def _flaw_of_place(root: str, path: str | None, reply: Reply) -> str:
     body = reply.body
     if path is None and isinstance(body, dict):
-        return _flaw_of_one(root, body, None)
+        url = body.get("url")
+        return "" if isinstance(url, str) and root in url else _flaw_of_one(root, body, None)
     entries = body.get("entries") if isinstance(body, dict) else body
     if path and isinstance(entries, list) and not entries:
         return _LISTS_NOTHING
