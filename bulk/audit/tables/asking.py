@@ -28,6 +28,8 @@ SPILLS = "bulk-spills-"
 _FILE = re.compile(r'Could not (?:write|sync|truncate) (?:all to )?file "([^"]+)": ([^"]+)')
 _DAMAGED = re.compile(r"""(?:read|of|in|from|Error:) file ['"]([^'"]+\.parquet)['"]""", re.IGNORECASE)
 """What DuckDB says of a Parquet file that it can't read."""
+_NO_JSON = re.compile(r"""Malformed JSON in file "([^"]+)"|a line of (.+) is no JSON""")
+"""What it and our own view say of lines that can't be read: a question names no other file of JSON."""
 _OF_FILES = ("InvalidInputException", "IOException")
 _UNFORESEEN = "Error"
 """The kind of what DuckDB has no kind for: it has met what no file should hold, and does not say where."""
@@ -105,6 +107,8 @@ def _asked(task: Task, seconds: float) -> Iterator[dict[str, Any]]:
     try:
         with contextlib.suppress(BrokenPipeError):
             for line in process.lines(task):
+                if not line.endswith(b"\n"):  # it was ended in the middle of it
+                    break
                 found = orjson.loads(line)
                 if "done" in found:
                     is_done = True
@@ -153,6 +157,8 @@ def _error(kind: str, message: str, query: str) -> Exception:
 
 def _is_damage(kind: str, text: str) -> bool:
     """Return whether a file can't be read, rather than that a query is wrong."""
+    if kind == "InvalidInputException" and _NO_JSON.search(_first(text)):
+        return True
     return kind == _UNFORESEEN or (kind in _OF_FILES and _DAMAGED.search(_first(text)) is not None)
 
 
@@ -165,6 +171,9 @@ def _of_disk(kind: str, text: str) -> str:
     found = _FILE.search(text.replace('\\"', '"'))
     if found:
         return f"{found[1]}: {found[2]}; free some space there"
+    lines = _NO_JSON.search(_first(text))
+    if lines:
+        return f"{lines[1] or lines[2]} is damaged, a line of it is no JSON: restore it from a copy"
     damaged = _DAMAGED.search(_first(text))
     if damaged:
         return f"{damaged[1]} is damaged: restore it from a copy, or remove it, and the others are read"

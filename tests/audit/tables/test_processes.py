@@ -1,5 +1,6 @@
 """A process that holds DuckDB does one task after the other, and each begins with nothing of the one before."""
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -146,3 +147,11 @@ def test_what_does_not_fit_into_memory_goes_where_nobody_else_reads_and_is_gone_
     with pytest.raises(RunStopped, match="not enough memory"):
         list(ask(task))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_answer_that_is_ended_in_the_middle_of_a_line_took_too_long():
+    """Half a row is neither an answer nor an error of its own."""
+    long = Query(name="long", sql="SELECT repeat('x', 2_000) FROM range(100_000_000)")
+    answer = ask(Task(queries=(long,)), seconds=3.0)
+    with pytest.raises(QueryFlaw, match="took longer than 3 s, and was ended"):
+        assert all(json.loads(json.dumps(line)) == line for line in answer)  # slower than what writes within a line

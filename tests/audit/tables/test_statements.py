@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from bulk.audit.tables.asking import QueryFlaw, ask
+from bulk.audit.tables.asking import ask
 from bulk.audit.tables.child import Query, Task
 from bulk.audit.tables.columns import table_of
 from bulk.audit.tables.statements import Lines
+from bulk.errors import RunDirectoryError
 from bulk.operation import find
 
 HOOK: dict[str, Any] = {
@@ -60,5 +61,5 @@ def test_a_value_of_another_type_is_null_and_all_else_stays(tmp_path):
 def test_a_line_that_is_no_json_is_refused_and_never_a_row(tmp_path, damaged):
     """A damaged file is no table with a few rows less."""
     given = [line("own", 0, [HOOK], org="o"), damaged, line("own", 2, [HOOK], org="o")]
-    with pytest.raises(QueryFlaw, match=r"results\.jsonl is no JSON: restore the file from a copy"):
+    with pytest.raises(RunDirectoryError, match=r"results\.jsonl is damaged, a line of it is no JSON: restore it"):
         rows(tmp_path, given, "webhook.list", "SELECT count(*) FROM webhook_list")
