@@ -148,7 +148,7 @@ class Ledger:
                 with self._transaction() as connection:
                     if lines:
                         self._chunks.cover(connection, self._file.fd, position, len(lines), line_digests)
-                    insert(connection, "intents", intent_rows, how="INSERT OR REPLACE")
+                    connection.executemany(rows.ADD_INTENT, intent_rows)
                     insert(connection, "outcomes", outcomes)
                     connection.executemany(rows.CLOSE_INTENT, [*closed, *withdrawn])
                     connection.executemany(rows.KEEP_BEFORE, before_rows)

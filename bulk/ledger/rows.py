@@ -17,6 +17,7 @@ from bulk.status import STATES, RunStatus
 _EFFECTS = {effect: effect.value for effect in Effect}
 """A member of an enumeration tells its value slowly."""
 
+ADD_INTENT = "INSERT OR REPLACE INTO intents VALUES (?,?,?,?,?,?,?)"
 KEEP_BEFORE = "INSERT OR REPLACE INTO befores VALUES (?,?,?)"
 CLOSE_INTENT = "DELETE FROM intents WHERE job = ? AND idx = ?"
 ADD_COUNT = """

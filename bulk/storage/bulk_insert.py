@@ -8,23 +8,15 @@ TOGETHER = 64
 """So many rows are written by one statement (count)."""
 
 
-def insert(
-    connection: sqlite3.Connection,
-    into: str,
-    rows: Sequence[tuple[Any, ...]],
-    otherwise: str = "",
-    *,
-    how: str = "INSERT",
-) -> None:
+def insert(connection: sqlite3.Connection, into: str, rows: Sequence[tuple[Any, ...]], otherwise: str = "") -> None:
     """Insert `rows`, all of one length, within a transaction.
 
     Args:
-        into: the table, with its columns where not all are given. otherwise: `ON CONFLICT …`. how: or
-            `INSERT OR REPLACE`.
+        into: the table, with its columns where not all are given. otherwise: `ON CONFLICT …`.
     """
     for start in range(0, len(rows), TOGETHER):
         together = rows[start : start + TOGETHER]
         places = ",".join([f"({','.join('?' * len(rows[0]))})"] * len(together))
         connection.execute(
-            f"{how} INTO {into} VALUES {places} {otherwise}", [value for row in together for value in row]
+            f"INSERT INTO {into} VALUES {places} {otherwise}", [value for row in together for value in row]
         )
