@@ -1,15 +1,20 @@
-"""What answers `GET /rate_limit` for the first time may be no platform at all: another server, another path, another
-scheme. Pure. Every answer of the platform that is no success is a JSON object with a message.
+"""What answers for the first time may be no platform at all: another server, another path, another scheme, a page to
+log in. Pure. Every answer of the platform that is no success is a JSON object with a message.
 Source: specification.md, Errors.
 """
 
 from urllib.parse import urlsplit
 
 from bulk.model import Reply
-from bulk.platform.bodies.body_values import A_PAGE
 
 _REDIRECTS = frozenset((301, 302, 307, 308))
 _NOT_THERE = frozenset((400, 404, 405, 410, 501))
+PAGES = 4
+"""So many web pages in the place of what items asked for are no accident, where nothing else has come yet (count)."""
+NOTHING_BUT_PAGES = (
+    "items were answered with web pages alone: no API is there, or a page to log in stands before it. Does "
+    "platform.base_url have the right host, port and path (mostly /api/v3)?"
+)
 
 
 def fault_of(reply: Reply) -> str:
@@ -20,11 +25,6 @@ def fault_of(reply: Reply) -> str:
     if status in _REDIRECTS:
         return _led_to(reply.headers.get("location", ""))
     body = reply.body
-    if body == A_PAGE:
-        return (
-            f"GET /rate_limit was answered with {status} and a web page: no API is there, or a page to log in stands "
-            "before it. Does platform.base_url have the right host, port and path (mostly /api/v3)?"
-        )
     if status not in _NOT_THERE or (isinstance(body, dict) and (not body or "message" in body)):
         return ""
     return (

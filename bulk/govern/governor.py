@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
+from bulk.govern import first_contact
 from bulk.govern.budgets import shared_bucket
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.concurrency.loop_load import LoopLoad
@@ -26,6 +27,7 @@ from bulk.govern.reactions import BUSY_WHY, FAILURES, PROVING, follow, refused
 from bulk.govern.server_clock import ServerClock
 from bulk.govern.turns import Turns
 from bulk.model import Failure, FailureKind, Reply
+from bulk.platform.bodies.body_values import A_PAGE
 from bulk.platform.classification import Limits, Verdict, VerdictKind, date_from_headers
 
 # Python 3.11 looks a member of an enumeration up through a descriptor, forty times slower than a name
@@ -58,7 +60,7 @@ class Governor:
         self.time = ServerClock.from_local(clock.now(), clock.monotonic())
         self.answers = 0
         self.loop_load = LoopLoad(self.concurrency, clock)
-        self.good_answers = self.failures = 0
+        self.good_answers = self.failures = self._pages = 0
         self._work_left, self.stop = work_left, stop
         self.reachability = Reachability(policy.unreachable_s)
         self._is_draining = self._may_begin = False
@@ -247,12 +249,19 @@ class Governor:
         else:
             self.failures += kind in FAILURES
             queue.note_error(verdict.message)
+            if not self.good_answers and reply.body == A_PAGE:
+                self._note_page()
             paused_until = follow(permit, verdict, now, self.concurrency, self.policy.unexplained_s)
             if paused_until is not None:
                 self._obstacles.pause_until(paused_until, BUSY_WHY)
                 if self.peers is not None:  # to them it is told as a pause of each account
                     account.pause_all(paused_until, BUSY_WHY)
         self._turns.pump(queue, now)
+
+    def _note_page(self) -> None:
+        self._pages += 1
+        if self._pages == first_contact.PAGES:
+            self.stop(RunStopped(first_contact.NOTHING_BUT_PAGES))
 
     @property
     def served(self) -> tuple[int, int]:

@@ -34,7 +34,7 @@ class Followers(TemporaryRows):
 
     def __init__(self) -> None:
         columns = "thing INTEGER, number INTEGER, job INTEGER, item INTEGER, writes INTEGER"
-        super().__init__(f"CREATE TABLE changed ({columns});", "changed VALUES (?, ?, ?, ?, ?)")
+        super().__init__(f"CREATE TABLE changed ({columns});", "changed")
         self._number = 0
 
     def add(self, job: Job, row: Mapping[str, Any], *, writes: bool) -> None:

@@ -170,7 +170,7 @@ MISSING: dict[Where, tuple[int, ...]] = {another_path: (1,), missing: (3, 4)}
         (no_tls_where_it_is, "was lost before an answer came", "have the right scheme (https or http) and port?"),
         (untrusted, "is not trusted", "set platform.ca_bundle"),
         (another_server, "was answered with 404", "have the right scheme, port and path (mostly /api/v3)?"),
-        (login_page, "answered with 200 and a web page", "have the right host, port and path (mostly /api/v3)?"),
+        (login_page, "answered with web pages alone", "have the right host, port and path (mostly /api/v3)?"),
         (another_path, "were all answered with 404", "have the right path (mostly /api/v3)?"),
         (missing, "were all answered with 404", "have the right path (mostly /api/v3)?"),
         (leads_to_https, "a redirect to https://code.example.com", "write https:// in platform.base_url"),

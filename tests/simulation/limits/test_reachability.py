@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation import invariants
-from tests.simulation.schedules import Expected, Schedule, put, snapshot
+from tests.simulation.schedules import Expected, Schedule, put, readmes, snapshot
 from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.wire.fates import FINE, MUTE, TRIP_S, Fate, answer
 from tests.simulation.world import World, now, simulate, world
@@ -164,5 +164,26 @@ def test_a_page_of_the_proxy_is_never_shown_raw(folder: Path) -> None:
             )
             assert "<" not in line["error"]["message"]
             assert all(other["outcome"] == "succeeded" for other in made.lines(manifest)[1:])
+
+    simulate(main)
+
+
+@pytest.mark.parametrize(("pages", "exit_code"), [(3, 0), (1_000_000, 3)])
+def test_web_pages_in_the_place_of_first_answers(folder: Path, pages: int, exit_code: int) -> None:
+    """failures.md row 2: nothing but pages, as of a portal, ends the run before an item is lost to them; a few do not,
+    and what `/rate_limit` says alone does not either."""
+    page, answered = answer(200, b"<html>Log in</html>", "text/html"), 0
+
+    def fate_of(exchange: Exchange) -> Fate:
+        nonlocal answered
+        answered += "rate_limit" not in exchange.path
+        return page if answered <= pages or "rate_limit" in exchange.path else FINE
+
+    async def main() -> None:
+        async with world(folder, fate_of=fate_of) as made:
+            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": readmes(60)}})
+            assert (await made.run(manifest)).exit_code == exit_code
+            assert len(made.lines(manifest)) == (60 if exit_code == 0 else 0)
+            assert now() < 30.0
 
     simulate(main)

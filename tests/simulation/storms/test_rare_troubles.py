@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from bulk.execute.item_runner import ItemRunner
+from bulk.execute.file_contents import FileContents
 from bulk.execute.recorder import Recorder
 from bulk.ledger.ledger import Ledger
 from bulk.platform.transport import Transport
@@ -20,7 +20,7 @@ LIMITS = {"request_timeout": 5, "settle": 2, "concurrency": 4}
 ITEMS = 6
 
 PLACES: dict[str, tuple[Any, str]] = {
-    "an item is made ready": (ItemRunner, "_completed"),
+    "an item is made ready": (FileContents, "load"),
     "an answer is read": (Transport, "_answer"),
     "an outcome is handed over": (Recorder, "record"),
     "a group is committed": (Ledger, "commit"),
