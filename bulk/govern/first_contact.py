@@ -9,7 +9,7 @@ from bulk.model import Reply
 
 _REDIRECTS = frozenset((301, 302, 307, 308))
 _NOT_THERE = frozenset((400, 404, 405, 410, 501))
-PAGES = 4
+PAGES = 8
 """So many web pages in the place of what items asked for are no accident, where nothing else has come yet (count)."""
 NOTHING_BUT_PAGES = (
     "items were answered with web pages alone: no API is there, or a page to log in stands before it. Does "
