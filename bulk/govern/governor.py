@@ -61,6 +61,7 @@ class Governor:
         self.answers = 0
         self.loop_load = LoopLoad(self.concurrency, clock)
         self.good_answers = self.failures = self._pages = 0
+        self._first_page_at = 0.0
         self._work_left, self.stop = work_left, stop
         self.reachability = Reachability(policy.unreachable_s)
         self._is_draining = self._may_begin = False
@@ -250,7 +251,7 @@ class Governor:
             self.failures += kind in FAILURES
             queue.note_error(verdict.message)
             if not self.good_answers and reply.body == A_PAGE:
-                self._note_page()
+                self._note_page(now)
             paused_until = follow(permit, verdict, now, self.concurrency, self.policy.unexplained_s)
             if paused_until is not None:
                 self._obstacles.pause_until(paused_until, BUSY_WHY)
@@ -258,9 +259,11 @@ class Governor:
                     account.pause_all(paused_until, BUSY_WHY)
         self._turns.pump(queue, now)
 
-    def _note_page(self) -> None:
+    def _note_page(self, now: float) -> None:
         self._pages += 1
-        if self._pages == first_contact.PAGES:
+        if self._pages == 1:
+            self._first_page_at = now
+        if self._pages >= first_contact.PAGES and now >= self._first_page_at + first_contact.PAGES_S:
             self.stop(RunStopped(first_contact.NOTHING_BUT_PAGES))
 
     @property
