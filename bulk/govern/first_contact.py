@@ -10,7 +10,7 @@ from bulk.model import Reply
 _REDIRECTS = frozenset((301, 302, 307, 308))
 _NOT_THERE = frozenset((400, 404, 405, 410, 501))
 PAGES, PAGES_S = 8, 2.0
-"""So many web pages (count) over so long (seconds) are no accident, where items have been answered with nothing else."""
+"""So many web pages (count) over so long (seconds) are no accident, where items were answered with nothing else."""
 NOTHING_BUT_PAGES = (
     "items were answered with web pages alone: no API is there, or a page to log in stands before it. Does "
     "platform.base_url have the right host, port and path (mostly /api/v3)?"
