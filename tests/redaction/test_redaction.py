@@ -284,10 +284,12 @@ def test_many_long_tokens_cost_little() -> None:
         took.append(time.thread_time() - started)
     assert sorted(took)[50] < 0.005
     line = dump({"a": [{"name": f"r{number}", "url": "https://example.com/x"} for number in range(80)]})
-    started = time.thread_time()
+    took.clear()
     for _ in range(20):
+        started = time.thread_time()
         assert not registry.is_in(line)
-    assert (time.thread_time() - started) / 20 < 0.005
+        took.append(time.thread_time() - started)
+    assert sorted(took)[10] < 0.005  # the median: a collection of garbage falls into one of them
     for token in tokens:
         for form in (token, token.encode().hex(), quote(token), base64.b64encode(b"u:" + token.encode()).decode()):
             assert registry.redact(f"x {form} y").count(MASK) == 1
