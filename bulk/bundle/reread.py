@@ -38,6 +38,9 @@ OPEN_MOST = 8
 BLOCK_BYTES = 64 * 1024
 """Items that lie behind one another are read together, so many bytes at once."""
 
+NEAR_BYTES = 4 * 1024
+"""An item that lies no further behind what was read together is the next one (bytes)."""
+
 LOOK_ITEMS = 16
 """Of items that were read together, so many are given out before the file is looked at again (count)."""
 
@@ -115,7 +118,7 @@ class Place:
         """Return what stands there; with it is read what follows, where items are asked for in their order."""
         start = at - self._block_at
         if not 0 <= start <= len(self._block) - size:
-            is_next = 0 <= start <= len(self._block) + BLOCK_BYTES
+            is_next = 0 <= start <= len(self._block) + NEAR_BYTES
             self._block = os.pread(self._fd, max(size, BLOCK_BYTES) if is_next else size, at)
             self._block_at, start = at, 0
             self._unlooked = LOOK_ITEMS

@@ -58,6 +58,16 @@ class Opened:
         return found
 
 
+class _Bytes(bytearray):
+    """Counts of what items wait for."""
+
+    def less(self, index: int) -> int:
+        """Take one off a count; return what is left."""
+        left = self[index] - 1
+        self[index] = left
+        return left
+
+
 class _Flags:
     """Counts of at most one, an eighth as large as a `bytearray` of them."""
 
@@ -65,6 +75,11 @@ class _Flags:
 
     def __init__(self, length: int) -> None:
         self._bits = bytearray(length // 8 + 1)
+
+    def less(self, index: int) -> int:
+        """Take one off a count that is one; return what is left."""
+        self._bits[index >> 3] &= ~(1 << (index & 7))
+        return 0
 
     def __getitem__(self, index: int) -> int:
         return self._bits[index >> 3] >> (index & 7) & 1
@@ -116,8 +131,8 @@ class KeyedNeeds:
     ) -> None:
         self._counts = [_Count(each, is_strict=jobs[each.edge.waiting].needs_policy == "all") for each in links]
         self._of: dict[int, list[_Count]] = {}
-        self._waits: dict[int, bytearray | _Flags] = {
-            job.number: (bytearray if len(job.by_key) > 1 else _Flags)(progress[job.number].items)
+        self._waits: dict[int, _Bytes | _Flags] = {
+            job.number: (_Bytes if len(job.by_key) > 1 else _Flags)(progress[job.number].items)
             for job in jobs
             if job.by_key
         }
@@ -196,9 +211,7 @@ class KeyedNeeds:
         number = links.edge.waiting
         waits, is_open = self._waits[number], False
         for index in links.behind(key):
-            left = waits[index] - 1
-            waits[index] = left
-            if not left:
+            if not waits.less(index):
                 self.opened[number].add(index)
                 is_open = True
         return is_open
