@@ -4,19 +4,11 @@ The second one looks at it as it was before the first, which may seem to be what
 """
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.simulation.schedules import SETTLE_S, TIMEOUT_S
-from tests.simulation.wire.exchanges import Exchange
-from tests.simulation.wire.fates import FINE, Fate
-from tests.simulation.wire.memory import Memory
-from tests.simulation.world import simulate, world
+from tests.simulation.effects.in_turn import Job, ended_in_turn, stale_reads
 from tests.simulation.writes import HOOK
-
-LIMITS = {"request_timeout": TIMEOUT_S, "settle": SETTLE_S}
-STALE = Fate(kind="stale", stale_s=SETTLE_S)
 
 _DROPS = {**HOOK, "drop_secret": True}
 _TEAM = {"enterprise": "acme", "enterprise-team": "ent:platform"}
@@ -24,8 +16,6 @@ _PLAIN = {"org": "acme-eng", "configuration_id": 2003}
 _ALERTS = "dependabot_alerts_enabled_for_new_repositories"
 _LISTED = {"url": "http://127.0.0.1:9/hook", "content_type": "json"}
 _EVENTS = ["push"]
-
-Job = tuple[str, dict[str, Any]]
 
 TO_AND_FRO: dict[str, tuple[Job, ...]] = {
     "webhook": (
@@ -75,23 +65,4 @@ TO_AND_FRO: dict[str, tuple[Job, ...]] = {
 def test_what_this_run_has_just_changed_is_looked_at_when_it_shows(folder: Path, thing: str) -> None:
     """failures.md row 21: each item has its one effect, in order; none is unchanged or refused by what is over."""
     jobs = TO_AND_FRO[thing]
-
-    async def main() -> None:
-        async with world(folder, fate_of=_stale_reads) as made:
-            made.network.memory = Memory()
-            named: dict[str, Any] = {}
-            for number, (operation, item) in enumerate(jobs):
-                needs = {"needs": [f"job-{number - 1}"]} if number else {}
-                named[f"job-{number}"] = {"operation": operation, "items": [item], **needs}
-            manifest = made.write("run", named, LIMITS)
-            await made.run(manifest)
-            ended = [(line["outcome"], line["error"]) for line in made.lines(manifest)]
-            assert ended == [("succeeded", None)] * len(jobs)
-            writes = sum(operation != "webhook.list" for operation, _ in jobs)
-            assert len(made.effects()) == writes, made.effects()
-
-    simulate(main)
-
-
-def _stale_reads(exchange: Exchange) -> Fate:
-    return FINE if exchange.is_write else STALE
+    assert ended_in_turn(folder, jobs, stale_reads) == ["succeeded"] * len(jobs)

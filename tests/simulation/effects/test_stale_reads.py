@@ -2,50 +2,23 @@
 
 import contextlib
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.simulation.schedules import OWNER, SETTLE_S, TIMEOUT_S, put
+from tests.simulation.effects.in_turn import LIMITS, STALE, ended_in_turn, stale_reads
+from tests.simulation.schedules import OWNER, put
 from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.wire.fates import DROP_AFTER, DROP_BEFORE, FINE, Fate
 from tests.simulation.wire.memory import Memory
 from tests.simulation.world import simulate, world
 
-LIMITS = {"request_timeout": TIMEOUT_S, "settle": SETTLE_S}
-STALE = Fate(kind="stale", stale_s=SETTLE_S)
 REPO = "repo-00000"
 
 
 def _delete(path: str) -> dict[str, Any]:
     return {"owner": OWNER, "repo": REPO, "path": path, "message": f"Delete {path}"}
-
-
-def _pass(folder: Path, jobs: list[tuple[str, dict[str, Any]]], fate_of: Callable[[Exchange], Fate]) -> list[str]:
-    """How the items ended that change one file, one behind the other; each has its one effect."""
-    ended: list[str] = []
-
-    async def main() -> None:
-        async with world(folder, fate_of=fate_of) as made:
-            made.network.memory = Memory()
-            named: dict[str, Any] = {}
-            for number, (operation, item) in enumerate(jobs):
-                needs = {"needs": [f"job-{number - 1}"]} if number else {}
-                named[f"job-{number}"] = {"operation": operation, "items": [item], **needs}
-            manifest = made.write("run", named, LIMITS)
-            await made.run(manifest)
-            ended.extend(line["outcome"] for line in made.lines(manifest))
-            reads = [operation for operation, _ in jobs].count("contents.get")
-            assert len(made.effects()) == ended.count("succeeded") - reads, made.effects()
-
-    simulate(main)
-    return ended
-
-
-def _stale_reads(exchange: Exchange) -> Fate:
-    return FINE if exchange.is_write else STALE
 
 
 @pytest.mark.parametrize("second", ["delete", "put"])
@@ -55,13 +28,13 @@ def test_what_this_run_has_just_written_is_known(folder: Path, second: str) -> N
         ("contents.put", put(REPO, "a", "one")),
         ("contents.delete", _delete("a")) if second == "delete" else ("contents.put", put(REPO, "a", "two")),
     ]
-    assert _pass(folder, jobs, _stale_reads) == ["succeeded"] * 2
+    assert ended_in_turn(folder, jobs, stale_reads) == ["succeeded"] * 2
 
 
 def test_back_to_what_a_stale_read_shows(folder: Path) -> None:
     """One, two, one again: that the file seems to hold one still does not make the last item unchanged."""
     jobs = [("contents.put", put(REPO, "a", text)) for text in ("one", "two", "one")]
-    assert _pass(folder, jobs, _stale_reads) == ["succeeded"] * 3
+    assert ended_in_turn(folder, jobs, stale_reads) == ["succeeded"] * 3
 
 
 def test_deleted_and_made_again(folder: Path) -> None:
@@ -71,7 +44,7 @@ def test_deleted_and_made_again(folder: Path) -> None:
         ("contents.delete", _delete("a")),
         ("contents.put", put(REPO, "a", "one")),
     ]
-    assert _pass(folder, jobs, _stale_reads) == ["succeeded"] * 3
+    assert ended_in_turn(folder, jobs, stale_reads) == ["succeeded"] * 3
 
 
 @pytest.mark.parametrize("is_lost", [False, True])
@@ -91,7 +64,7 @@ def test_what_is_so_already_is_not_written_again(folder: Path, operation: str, i
         writes += 1
         return DROP_AFTER if is_lost and writes == 3 else FINE
 
-    assert _pass(folder, jobs, fate_of) == ["succeeded", "succeeded", "succeeded", "unchanged"]
+    assert ended_in_turn(folder, jobs, fate_of) == ["succeeded", "succeeded", "succeeded", "unchanged"]
     assert writes == 2
 
 
@@ -102,7 +75,7 @@ def test_the_next_process_knows_it_too(folder: Path, word: str, outcome: str) ->
 
     async def main() -> None:
         slow = Fate(kind="slow", request_s=1.0)
-        async with world(folder, fate_of=lambda each: slow if "readme" in each.path else _stale_reads(each)) as made:
+        async with world(folder, fate_of=lambda each: slow if "readme" in each.path else stale_reads(each)) as made:
             made.network.memory = Memory()
             jobs: dict[str, Any] = {
                 "puts": {"operation": "contents.put", "items": [put(REPO.upper(), "a", "one", OWNER.upper())]},
@@ -141,4 +114,4 @@ def test_a_lost_write_is_not_blamed_on_somebody_else(folder: Path, second: str) 
         writes += 1
         return DROP_BEFORE if writes == 3 else FINE
 
-    assert _pass(folder, jobs, fate_of) == ["succeeded"] * 3
+    assert ended_in_turn(folder, jobs, fate_of) == ["succeeded"] * 3
