@@ -31,7 +31,7 @@ TO_AND_FRO: dict[str, tuple[Job, ...]] = {
         ("organization-configuration.update", {**_PLAIN, "description": "Two", "expect": {"description": "One"}}),
     ),
     "enterprise's settings": (
-        ("enterprise-security.update", {"enterprise": "acme", _ALERTS: True, "wait": True}),
+        ("enterprise-security.update", {"enterprise": "acme", _ALERTS: True}),
         ("enterprise-security.update", {"enterprise": "acme", _ALERTS: False, "wait": True}),
     ),
     "assignment": (
