@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.measuring import row
+from bulk.bundle.columns import Columns
 from bulk.bundle.index import INDEX, SCHEMA, opened
 from bulk.bundle.links import load_links
 from bulk.check.checking import check
@@ -71,7 +72,7 @@ def loaded(folder: Path, edges: int) -> tuple[float, float]:
     jobs, done = manifest_in(folder, "key").jobs, succeeded({})
     progress = [JobProgress(edges, bytearray(edges // 8 + 1)) for _ in jobs]
     before = memory_mb("RssAnon")
-    needs = KeyedNeeds(jobs, load_links(jobs, opened(folder / "key" / INDEX, SCHEMA)), progress, {})
+    needs = KeyedNeeds(jobs, load_links(jobs, Columns(opened(folder / "key" / INDEX, SCHEMA))), progress, {})
     took_mb = memory_mb("RssAnon") - before
     ending = random.Random(1).sample(range(edges), min(edges, ENDED))
     began = time.process_time()

@@ -1,14 +1,17 @@
 """Long columns of numbers in `index.db`: memory does not grow with them, whether they are made or read.
 
 A column is one blob, which is a plain array of its numbers. It is made in a file without a name, because its length is
-known only at the end, and is read in place: SQLite keeps a few pages of it in memory.
+known only at the end, and is read in place: blocks of all columns that were used last are kept, because each look into
+the database lets go of the interpreter's lock, which costs more than the look where other threads wait for it.
 """
 
 import shutil
 import sqlite3
 import tempfile
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from mmap import MADV_DONTNEED, mmap
 from pathlib import Path
 from struct import Struct
 from typing import TypeAlias, overload
@@ -16,48 +19,79 @@ from typing import TypeAlias, overload
 _BLOCK = 8_192
 """Numbers that are read or filled in at once (count)."""
 
+_KEPT_BYTES = 4_096
+"""A block that is kept (bytes): a page of the database."""
+
+_KEPT_BLOCKS = 4_096
+"""Blocks that are kept of all columns together (count)."""
+
+_MAPPED = 2_048
+"""Numbers that are set before the pages in which they lie are let go of (count): a page that is mapped counts as memory
+of the process."""
+
 Numbers: TypeAlias = "Column | array[int] | range"
 
 
+class Columns:
+    """The columns of a database, and what is kept of them; as good as the connection, which closes them."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        self._kept = lru_cache(maxsize=_KEPT_BLOCKS)(Column.block)
+
+    def of(self, table: str, name: str, row: int, code: str) -> "Column":
+        """Return the numbers of one blob; `code`: what each of them is, see `array`.
+
+        Raises:
+            sqlite3.OperationalError: no such row is there.
+        """
+        return Column(self._database.blobopen(table, name, row, readonly=True), code, self._kept)
+
+
 class Column(Sequence[int]):
-    """The numbers of one blob, read whenever they are asked for; as good as the connection, which closes it.
+    """The numbers of one blob, read whenever they are asked for.
 
     Args:
-        code: what each of them is, see `array`.
-
-    Raises:
-        sqlite3.OperationalError: no such row is there.
+        kept: `Column.block`, which may remember what it has returned.
     """
 
-    def __init__(self, database: sqlite3.Connection, table: str, name: str, row: int, code: str) -> None:
-        self._blob = database.blobopen(table, name, row, readonly=True)
-        number = Struct(code)
-        self._code, self._size, self._unpack = code, number.size, number.unpack
-        self._length = len(self._blob) // number.size
+    def __init__(self, blob: sqlite3.Blob, code: str, kept: "Callable[[Column, int], array[int]]") -> None:
+        self._blob, self._code, self._kept = blob, code, kept
+        self._size = Struct(code).size
+        self._length = len(blob) // self._size
+        self._shift = (_KEPT_BYTES // self._size).bit_length() - 1
+        self._within = (1 << self._shift) - 1
 
     def __len__(self) -> int:
         return self._length
+
+    def block(self, number: int) -> "array[int]":
+        """Return the numbers of that block of `_KEPT_BYTES`."""
+        return self._read(number << self._shift, min((number + 1) << self._shift, self._length))
 
     @overload
     def __getitem__(self, index: int) -> int: ...
     @overload
     def __getitem__(self, index: slice) -> "array[int]": ...
     def __getitem__(self, index: int | slice) -> "int | array[int]":
-        size = self._size
         if isinstance(index, int):
-            self._blob.seek(index * size)
-            found: int = self._unpack(self._blob.read(size))[0]
-            return found
+            return self._kept(self, index >> self._shift)[index & self._within]
         start, stop, step = index.indices(self._length)
         assert step == 1, "neighbours are read"
+        if start >> self._shift != (stop - 1) >> self._shift:
+            return self._read(start, stop)
+        first = start & self._within
+        return self._kept(self, start >> self._shift)[first : first + stop - start]
+
+    def _read(self, start: int, stop: int) -> "array[int]":
         numbers = array(self._code)
-        self._blob.seek(start * size)
-        numbers.frombytes(self._blob.read((stop - start) * size) if stop > start else b"")
+        self._blob.seek(start * self._size)
+        numbers.frombytes(self._blob.read((stop - start) * self._size) if stop > start else b"")
         return numbers
 
     def __iter__(self) -> Iterator[int]:
         for start in range(0, self._length, _BLOCK):
-            yield from self[start : start + _BLOCK]
+            yield from self._read(start, min(start + _BLOCK, self._length))
 
 
 class NewColumn:
@@ -70,37 +104,52 @@ class NewColumn:
 
     def __init__(self, folder: Path, code: str, length: int = 0, filled: int = 0) -> None:
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  closed by __exit__
-        number = Struct(code)
-        self._size, self._pack = number.size, number.pack
-        self._length = length
+        self._size = Struct(code).size
+        self._written, self._added, self._set = length, array(code), 0
         for start in range(0, length, _BLOCK):
-            self._file.write(array(code, [filled]) * min(_BLOCK, length - start))
+            array(code, [filled] * min(_BLOCK, length - start)).tofile(self._file)
+        self._file.flush()
+        self._map = mmap(self._file.fileno(), length * self._size) if length else None
+        self._numbers: memoryview[int] = memoryview(self._map or b"").cast(code)  # type: ignore[call-overload]
 
     def __enter__(self) -> "NewColumn":
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._numbers.release()
+        if self._map is not None:
+            self._map.close()
         self._file.close()
 
     def __len__(self) -> int:
-        return self._length
+        return self._written + len(self._added)
 
     def append(self, number: int) -> None:
         """Add one at the end."""
-        self._file.write(self._pack(number))
-        self._length += 1
+        self._added.append(number)
+        if len(self._added) >= _BLOCK:
+            self._write()
 
     def __setitem__(self, index: int, number: int) -> None:
-        self._file.seek(index * self._size)
-        self._file.write(self._pack(number))
+        self._numbers[index] = number
+        self._set += 1
+        if self._set >= _MAPPED and self._map is not None:
+            self._set = 0
+            self._map.madvise(MADV_DONTNEED)
+
+    def _write(self) -> None:
+        self._added.tofile(self._file)
+        self._written += len(self._added)
+        del self._added[:]
 
     @property
     def size(self) -> int:
         """How long it is (bytes)."""
-        return self._length * self._size
+        return len(self) * self._size
 
     def copy(self, database: sqlite3.Connection, table: str, name: str, row: int) -> None:
         """Write it into a blob of zeros that is as long."""
+        self._write()
         self._file.seek(0)
         with database.blobopen(table, name, row) as blob:
             shutil.copyfileobj(self._file, blob)

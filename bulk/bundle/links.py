@@ -13,7 +13,7 @@ from operator import attrgetter
 
 import msgspec
 
-from bulk.bundle.columns import Column, Numbers
+from bulk.bundle.columns import Columns, Numbers
 from bulk.errors import RunDirectoryError
 from bulk.manifest.manifest import Job, KeyedNeed
 from bulk.operation import Item
@@ -60,6 +60,8 @@ class Links:
 
     def behind(self, key: int) -> Sequence[int]:
         """Return what waits for that key (indexes)."""
+        if type(self.starts) is range:
+            return (self.items[key],)
         return self.items[self.starts[key] : self.starts[key + 1]]
 
 
@@ -108,11 +110,9 @@ def _part(field: str, value: object) -> str | None:
     raise ValueError(field)
 
 
-def load_links(jobs: Sequence[Job], index: sqlite3.Connection) -> list[Links]:
-    """Return what the check has found of each need by key; they are read as long as `index` is open.
-
-    Args:
-        index: of `index.opened`.
+def load_links(jobs: Sequence[Job], index: Columns) -> list[Links]:
+    """Return what the check has found of each need by key; they are read as long as the database of `index`
+    is open.
 
     Raises:
         RunDirectoryError: the index has not what it should have.
@@ -120,7 +120,7 @@ def load_links(jobs: Sequence[Job], index: sqlite3.Connection) -> list[Links]:
     found: list[Links] = []
     for edge in edges_of(jobs):
         try:
-            key_of, starts, items = (Column(index, "links", name, edge.number, code) for name, code in _COLUMNS)
+            key_of, starts, items = (index.of("links", name, edge.number, code) for name, code in _COLUMNS)
         except sqlite3.OperationalError as error:
             raise RunDirectoryError("index.db lacks what items wait for; delete it: it is made again") from error
         found.append(Links(edge, key_of, starts if len(starts) else range(len(items) + 1), items))

@@ -6,7 +6,7 @@ A source that is no longer what was checked stops the run; it is never read as s
 import os
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from bulk.bundle.checked import (
@@ -90,16 +90,24 @@ class Place:
         self._unlooked = 0
 
     def entry(self, number: int, at: int, size: int) -> Entry:
-        """Return the item of that index, `size` bytes at offset `at`.
+        """Return the item of that index, `size` bytes at offset `at`; `Raises` as `entries`."""
+        return self.entries([(number, at, size)])[0]
+
+    def entries(self, places: Iterable[tuple[int, int, int]]) -> list[Entry]:
+        """Return the items of these indexes, each with its offset and size (bytes).
 
         Raises:
             RunDirectoryError: the source is gone or not what was checked.
         """
         try:
-            item = self._item(number, at, size)
+            items = [(number, self._item(number, at, size)) for number, at, size in places]
+            if self._unlooked > LOOK_ITEMS:
+                self._unlooked = 0
+                if not self._is_spooled:
+                    refuse_change(self._fd, self._check.source, self._path)
         except (*UNREADABLE, OSError) as error:
             raise changed(self._path) from error
-        return Entry(self._job.number, number, item, self._files.of(item))
+        return [Entry(self._job.number, number, item, self._files.of(item)) for number, item in items]
 
     def _item(self, number: int, at: int, size: int) -> Item:
         if self._path is None:
@@ -123,10 +131,6 @@ class Place:
             self._block_at, start = at, 0
             self._unlooked = LOOK_ITEMS
         self._unlooked += 1
-        if self._unlooked > LOOK_ITEMS:
-            self._unlooked = 0
-            if not self._is_spooled:
-                refuse_change(self._fd, self._check.source, self._path)
         return self._block[start : start + size]
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self, TypeAlias
 
 from bulk.bundle.checked import Checked, changed, is_indexed, refuse_change, source_path
-from bulk.bundle.columns import Column
+from bulk.bundle.columns import Column, Columns
 from bulk.bundle.index import INDEX, SCHEMA, SUPERSEDED, opened
 from bulk.bundle.links import Links, load_links
 from bulk.bundle.reread import Files, Places
@@ -154,6 +154,7 @@ class LaneIndex:
         self._first_ranks = self._ranks()
         self._short: dict[int, list[_Row]] = {}
         self._firsts: dict[int, int] = {}
+        self._columns = Columns(self._database)
         self._known: dict[int, tuple[Column, Column]] = {}
 
     def __enter__(self) -> Self:
@@ -254,16 +255,16 @@ class LaneIndex:
         place = self._places.of(job)
         if self._checked.manifest.jobs[job].operation.is_read:
             at, sizes = self._places_in(job)
-            return [place.entry(index, at[index], sizes[index]) for index in sorted(indexes)]
+            return place.entries([(index, at[index], sizes[index]) for index in sorted(indexes)])
         query = "SELECT item, at, size FROM entries WHERE sequence = ?"  # a list of them would be parsed anew each time
         first, execute = self._first_of(job), self._database.execute
-        return [place.entry(*execute(query, (first + index,)).fetchone()) for index in sorted(indexes)]
+        return place.entries([execute(query, (first + index,)).fetchone() for index in sorted(indexes)])
 
     def _places_in(self, job: int) -> tuple[Column, Column]:
         """Return the offset and the length of each item of a job that reads."""
         if job not in self._known:
-            database = self._database
-            self._known[job] = Column(database, "places", "at", job, "Q"), Column(database, "places", "size", job, "I")
+            column = self._columns.of
+            self._known[job] = column("places", "at", job, "Q"), column("places", "size", job, "I")
         return self._known[job]
 
     def lanes_of(self, job: int, indexes: Sequence[int]) -> list[Lane]:
@@ -284,7 +285,7 @@ class LaneIndex:
 
     def links(self) -> list[Links]:
         """Return what items wait for by key; they are read as long as this is open."""
-        return load_links(self._checked.manifest.jobs, self._database)
+        return load_links(self._checked.manifest.jobs, self._columns)
 
     def flaws(self, *, after: int, count: int) -> list[tuple[int, str, str]]:
         """Return (index, what is wrong, what was given as JSON) of items that can't be used, behind index `after`."""

@@ -61,6 +61,10 @@ class Opened:
 class _Bytes(bytearray):
     """Counts of what items wait for."""
 
+    def more(self, index: int) -> None:
+        """Add one to a count."""
+        self[index] += 1
+
     def less(self, index: int) -> int:
         """Take one off a count; return what is left."""
         left = self[index] - 1
@@ -81,15 +85,12 @@ class _Flags:
         self._bits[index >> 3] &= ~(1 << (index & 7))
         return 0
 
+    def more(self, index: int) -> None:
+        """Add one to a count that is none."""
+        self._bits[index >> 3] |= 1 << (index & 7)
+
     def __getitem__(self, index: int) -> int:
         return self._bits[index >> 3] >> (index & 7) & 1
-
-    def __setitem__(self, index: int, count: int) -> None:
-        bit = 1 << (index & 7)
-        if count:
-            self._bits[index >> 3] |= bit
-        else:
-            self._bits[index >> 3] &= ~bit
 
 
 class _Count:
@@ -163,10 +164,10 @@ class KeyedNeeds:
         for index in unsuccessful.get(links.edge.needed, ()) if count.is_strict else ():
             if index < len(links.key_of) and (key := links.key_of[index]) >= 0:
                 self._doom(count, key, index)
-        waits = self._waits[links.edge.waiting]
+        more = self._waits[links.edge.waiting].more
         for key, index in links.waiting():
             if left[key]:
-                waits[index] += 1
+                more(index)
 
     def _doom(self, count: _Count, key: int, culprit: int) -> None:
         if count.left[key] != count.failed:

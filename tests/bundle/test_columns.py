@@ -5,10 +5,11 @@ import tracemalloc
 from array import array
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bulk.bundle.columns import NewColumn
+from bulk.bundle.columns import Columns, NewColumn
 from bulk.bundle.index import INDEX, SCHEMA, IndexBuilder, opened
 from bulk.bundle.links import load_links
 from bulk.model import succeeded
@@ -47,7 +48,7 @@ def test_columns_are_read_as_they_were_made(tmp_path_factory, keys: dict[int, in
     starts = [sum(map(len, behind[:number])) for number in range(len(behind) + 1)]
     linked(folder, keys, 20_001, starts, items)
     database = opened(folder / INDEX, SCHEMA)
-    (links,) = load_links(two(), database)
+    (links,) = load_links(two(), Columns(database))
     expected = array("i", [-1]) * 20_001
     for item, key in keys.items():
         expected[item] = key
@@ -59,8 +60,11 @@ def test_columns_are_read_as_they_were_made(tmp_path_factory, keys: dict[int, in
     database.close()
 
 
-def test_needs_by_key_take_two_bytes_for_each_edge(tmp_path: Path) -> None:
-    """One for the key and one for what waits for it, while they are counted and when items end, in any order."""
+def test_needs_by_key_take_two_bytes_for_each_edge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for the key and one for what waits for it, while they are counted and when items end, in any order; beside
+    them stands what is kept of the columns, however long they are.
+    """
+    monkeypatch.setattr("bulk.bundle.columns._KEPT_BLOCKS", 16)
     edges, dice = 200_000, random.Random(1)
     order = array("I", range(edges))
     dice.shuffle(order)
@@ -68,7 +72,7 @@ def test_needs_by_key_take_two_bytes_for_each_edge(tmp_path: Path) -> None:
     progress = [JobProgress(edges, bytearray(edges // 8 + 1)) for _ in range(2)]
     database = opened(tmp_path / INDEX, SCHEMA)
     tracemalloc.start()
-    needs = KeyedNeeds(two(), load_links(two(), database), progress, {})
+    needs = KeyedNeeds(two(), load_links(two(), Columns(database)), progress, {})
     for item in order[:1_000]:
         assert needs.ended(0, item, succeeded({})) == (1,)
         needs.opened[1].take(1)

@@ -18,6 +18,7 @@ import anyio
 import msgspec
 
 from bulk.bundle.checked import Checked
+from bulk.bundle.columns import Columns
 from bulk.bundle.index import INDEX, SCHEMA, opened
 from bulk.bundle.links import load_links
 from bulk.clock import Clock
@@ -316,7 +317,7 @@ class WaveBudgets:
             if job_progress.waves is not None and job_progress.is_known
         }
         with contextlib.closing(opened(self.run_dir / INDEX, SCHEMA)) as index:
-            return wave_numbers(load_links(self.jobs, index), inherit, ends, items)
+            return wave_numbers(load_links(self.jobs, Columns(index)), inherit, ends, items)
 
     def _counted(self, job: Job, job_progress: JobProgress, view: LedgerView) -> Iterator[tuple[Judged, Counter[str]]]:
         """Yield the waves that have begun of a job whose items go in those of what they need."""
