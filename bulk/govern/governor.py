@@ -22,7 +22,7 @@ from bulk.govern.permits import charges, pacing, stated_limits, unusable
 from bulk.govern.permits.accounts import NO_TOKEN, Account, CredentialSource, Permit, PermitQueue, Trust, Waiter
 from bulk.govern.permits.token_expiry import TokenExpiry
 from bulk.govern.policy import Draining, Policy
-from bulk.govern.reachability import Reachability
+from bulk.govern.reachability import SILENT_AFTER, Reachability
 from bulk.govern.reactions import BUSY_WHY, FAILURES, PROVING, follow, refused
 from bulk.govern.server_clock import ServerClock
 from bulk.govern.turns import Turns
@@ -250,7 +250,7 @@ class Governor:
         else:
             self.failures += kind in FAILURES
             queue.note_error(verdict.message)
-            if not self.good_answers and reply.body == A_PAGE:
+            if reply.body is A_PAGE:
                 self._note_page(now)
             paused_until = follow(permit, verdict, now, self.concurrency, self.policy.unexplained_s)
             if paused_until is not None:
@@ -260,6 +260,15 @@ class Governor:
         self._turns.pump(queue, now)
 
     def _note_page(self, now: float) -> None:
+        """Note that an item was answered with a web page: so many in a row are no answers of the platform, unless
+        `/rate_limit` is answered.
+        """
+        if self.good_answers:
+            self.unanswered(first_contact.PAGE)
+            if self.reachability.unanswered == SILENT_AFTER:
+                for account in self.accounts.values():
+                    account.ask_soon()
+            return
         self._pages += 1
         if self._pages == 1:
             self._first_page_at = now
@@ -275,7 +284,7 @@ class Governor:
         """Note any answer at all: the platform is in reach, and its clock was seen."""
         self.answers += 1
         self.loop_load.beat()
-        if self.reachability.unanswered and self.reachability.answered():
+        if self.reachability.unanswered and reply.body is not A_PAGE and self.reachability.answered():
             self.wake()
         date = date_from_headers(reply.headers)
         if date is not None:

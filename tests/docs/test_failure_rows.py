@@ -3,14 +3,11 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 MATRIX = ROOT / "docs" / "failures.md"
-
-WAITING: Mapping[int, str] = {}
-"""Rows that do not apply yet, and why."""
 
 NAMED = re.compile(r"failures\.md rows? (\d+(?:(?:,| and|-|–) ?\d+)*)")
 
@@ -42,24 +39,22 @@ def carried_by(sources: Iterable[Path]) -> dict[int, list[str]]:
     return dict(tests)
 
 
-def without_test(matrix: str, sources: Iterable[Path], waiting: Iterable[int]) -> set[int]:
-    """Rows of the matrix that no test carries and that don't wait."""
-    return rows_of(matrix) - set(carried_by(sources)) - set(waiting)
+def without_test(matrix: str, sources: Iterable[Path]) -> set[int]:
+    """Rows of the matrix that no test carries."""
+    return rows_of(matrix) - set(carried_by(sources))
 
 
 def test_every_row_has_a_test(figure: Callable[[str], None]) -> None:
-    """No row of docs/failures.md is without a test, but for those that wait for what they are about."""
+    """No row of docs/failures.md is without a test, and no test carries a row that is not there."""
     rows, tests = rows_of(MATRIX.read_text()), carried_by((ROOT / "tests").rglob("test_*.py"))
-    assert without_test(MATRIX.read_text(), (ROOT / "tests").rglob("test_*.py"), WAITING) == set()
-    assert set(tests) <= rows
-    assert not set(tests) & set(WAITING), "it waits no longer"
+    assert set(tests) == rows
     marks = sum(len(names) for names in tests.values())
-    figure(f"{len(rows)} rows: {len(tests)} with a test ({marks} marks), {len(WAITING)} wait")
+    figure(f"{len(rows)} rows: {len(tests)} with a test ({marks} marks)")
 
 
 def test_a_row_without_a_test_is_found(tmp_path: Path) -> None:
-    """The check fails for a row that nothing carries, reads every way to write several, and spares what waits."""
+    """The check fails for a row that nothing carries, and reads every way to write several."""
     path = tmp_path / "test_some.py"
     path.write_text('def test_a():\n    """Holds (failures.md rows 1, 2 and 4-5)."""\n')
     matrix = "".join(f"| {row} | fault | behaviour | U |\n" for row in range(1, 8))
-    assert without_test(matrix, [path], [6]) == {3, 7}
+    assert without_test(matrix, [path]) == {3, 6, 7}

@@ -187,3 +187,41 @@ def test_web_pages_in_the_place_of_first_answers(folder: Path, pages: int, exit_
             assert now() < 30.0
 
     simulate(main)
+
+
+@pytest.mark.parametrize(("ends_s", "exit_code"), [(100.0, 0), (1_000_000.0, 3)])
+def test_web_pages_in_the_middle_of_a_run_are_an_outage(folder: Path, ends_s: float, exit_code: int) -> None:
+    """failures.md row 2: a page to log in that answers for the platform for a while costs no item; one that stays ends
+    the run after `limits.unreachable`, and a resume does the rest."""
+    page, is_over = answer(200, b"<html>Log in</html>", "text/html"), False
+
+    async def main() -> None:
+        nonlocal is_over
+        async with world(folder) as made:
+            schedule = mixed(20)
+            made.network.fate_of = lambda _: page if 0.05 < now() < ends_s and not is_over else FINE
+            manifest = made.write("run", schedule.jobs, {"unreachable": "5m", "settle": "2s"})
+            assert (await made.run(manifest)).exit_code == exit_code
+            assert all(line["outcome"] == "succeeded" for line in made.lines(manifest))
+            assert ends_s < now() < ends_s + 30.0 if exit_code == 0 else 300.0 < now() < 320.0
+            assert len(made.network.exchanges) < 400
+            is_over = True
+            assert exit_code == 0 or (await made.run(manifest)).exit_code == 0
+            await all_is_done(made, schedule, manifest)
+
+    simulate(main)
+
+
+def test_web_pages_for_some_items_alone_are_no_outage(folder: Path) -> None:
+    """failures.md row 2: while `/rate_limit` is answered, items that are answered with pages fail, each by itself."""
+    page = answer(200, b"<html>Log in</html>", "text/html")
+
+    async def main() -> None:
+        async with world(folder) as made:
+            made.network.fate_of = lambda exchange: page if "repo-0000" in exchange.path else FINE
+            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": readmes(60)}})
+            assert (await made.run(manifest)).exit_code == 1
+            outcomes = [line["outcome"] for line in made.lines(manifest)]
+            assert (outcomes[:10], set(outcomes[10:])) == (["failed"] * 10, {"succeeded"})
+
+    simulate(main)
