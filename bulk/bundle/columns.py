@@ -25,9 +25,9 @@ _KEPT_BYTES = 4_096
 _KEPT_BLOCKS = 4_096
 """Blocks that are kept of all columns together (count)."""
 
-_MAPPED = 2_048
-"""Numbers that are set before the pages in which they lie are let go of (count): a page that is mapped counts as memory
-of the process."""
+_MAPPED, _MAPPED_BYTES = 512, 8 * 1024 * 1024
+"""Numbers of a column longer than that (bytes) that are set before their pages are let go of (count): a page that is
+mapped counts as memory of the process."""
 
 Numbers: TypeAlias = "Column | array[int] | range"
 
@@ -133,8 +133,7 @@ class NewColumn:
     def __setitem__(self, index: int, number: int) -> None:
         self._numbers[index] = number
         self._set += 1
-        if self._set >= _MAPPED and self._map is not None:
-            self._set = 0
+        if self._set % _MAPPED == 0 and self._map is not None and self._numbers.nbytes > _MAPPED_BYTES:
             self._map.madvise(MADV_DONTNEED)
 
     def _write(self) -> None:
