@@ -223,10 +223,9 @@ def main() -> int:
             for cell in cells((*HEADERS, *MORE_HEADERS), is_grid=is_grid, is_even=is_even):
                 used = use(cell)
                 if cell.headers in HEADERS:
-                    is_small = cell.answers is Answers.SMALL  # too little is known of the first window, or of all
-                    least = 0.98 if is_small else 0.99
-                    may_stall = is_small and not cell.is_knowable  # whatever is known is of another, longer window
-                    wrong += (used.is_stalled and not may_stall) or (cell.is_knowable and used.share < least)
+                    # whatever is known of a small one alone is of another, longer window
+                    may_stall = cell.answers is Answers.SMALL and not cell.is_knowable
+                    wrong += (used.is_stalled and not may_stall) or (cell.is_knowable and used.share < 0.99)
                 sys.stdout.write(told(used) + "\n")
     for skew_s in (-30.0, 0.0, 30.0):
         sys.stdout.write(f"\nno Date comes, and the clock of this machine is {skew_s:+.0f} s wrong\n")

@@ -59,10 +59,9 @@ def test_headers_that_are_nonsense_hold_up_nothing(headers: Headers) -> None:
 def test_the_numbers_of_another_category_hold_up_nothing(headers: Headers, answers: Answers, is_even: bool) -> None:
     """`/rate_limit` exchanges two categories, idle, spent, smaller, or with one request left in each window: another
     limit and another end. What right headers say is used to the last request, at the price of a look or two, whether
-    they name their category or not. Where the other one is smaller, the first window may be found out too late."""
+    they name their category or not."""
     used = use(Cell(headers, answers, windows=20, is_even=is_even))
-    assert sum(served for _, served, _ in used.spent[1:]) >= USED * 19 * 100, told(used)
-    assert used.share >= (0.98 if answers is Answers.SMALL else USED), told(used)
+    assert used.share >= USED, told(used)
     assert not used.is_stalled, told(used)
     assert used.refused <= 2, told(used)
 

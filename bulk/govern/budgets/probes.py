@@ -152,7 +152,7 @@ def _saw_it_served(bucket: Bucket, is_past: bool, now: float, late: float) -> No
         bucket.believe_newest(bucket.reset_at)
     for witness, other in () if has_turned else ((bucket.shown, bucket.asked), (bucket.asked, bucket.shown)):
         if not is_past:
-            witness.was_too_low(before, other)
+            witness.was_too_low(before, other, bucket.own)
         elif witness.reset_at > late + bucket.jitter_s and witness.ceiling <= before:
             witness.too_little, witness.ceiling = witness.too_little + 1, NEVER  # the end that it named was wrong
     _learn_limit(bucket)

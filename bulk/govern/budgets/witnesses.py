@@ -74,13 +74,19 @@ class Witness:
         self.reset_at, self.moved, self.is_vague, self.raised = 0.0, -1, False, 0
         self.ceiling = self.latest = self.newest = NEVER
 
-    def was_too_low(self, before: int, other: "Witness") -> None:
+    def has_counted(self, paid: int, own: int) -> bool:
+        """Return whether by its newest word at least `own` of the `paid` requests were spent in this window."""
+        return self.latest != NEVER and self.limit - (self.latest - paid) >= own
+
+    def was_too_low(self, before: int, other: "Witness", own: int) -> None:
         """Note that a request was served although nothing was left, by its words, when `before` were paid: they don't
-        count. `other` may have said so all along.
+        count. `other` may have said so all along. `own`: requests that count in this window, with that one (count).
         """
         if self.ceiling > before:
             return
         is_explained = self.raised < MOST_RAISED or not before < other.ceiling < NEVER
+        # nothing got lost where one that names another limit has counted all of it
+        is_explained = is_explained and (self.limit == other.limit or not other.has_counted(before + 1, own))
         if NEVER > self.said > before and is_explained:
             self.raised += 1
             self.ceiling = self.newest  # its own newest word says so too: something got lost on the way

@@ -279,9 +279,9 @@ def test_a_witness_that_contradicts_itself_is_taken_at_its_newest_word() -> None
     witness.say(5, 3, 1, T0)
     assert (witness.ceiling, witness.newest, witness.left(6)) == (5, 7, 1)
     witness.said = witness.latest
-    witness.was_too_low(5, Witness())
+    witness.was_too_low(5, Witness(), 6)
     assert (witness.ceiling, witness.too_little, witness.is_blamed) == (7, 0, False)
-    witness.was_too_low(8, Witness())
+    witness.was_too_low(8, Witness(), 9)
     assert (witness.too_little, witness.is_blamed) == (1, True)
 
 
@@ -292,5 +292,18 @@ def test_what_got_lost_on_the_way_blames_no_witness() -> None:
     witness.say(54, 3, 1, T0)
     witness.said = witness.latest
     witness.say(55, 2, 2, T0)
-    witness.was_too_low(54, Witness())
+    witness.was_too_low(54, Witness(), 55)
     assert (witness.ceiling, witness.left(55), witness.is_blamed) == (55, 0, False)
+
+
+@pytest.mark.parametrize(("counted", "is_blamed"), [(30, True), (29, False)])
+def test_nothing_got_lost_where_the_other_witness_has_counted_it(counted: int, is_blamed: bool) -> None:
+    """One speaks of a smaller limit of which nothing is ever spent: whoever names another limit, and has counted all
+    that this run has spent, is right."""
+    idle, other = Witness(limit=30), Witness(limit=100)
+    idle.say(0, 30, 0, T0)
+    idle.say(30, 30, 0, T0)
+    idle.said = idle.latest
+    other.say(31, 100 - counted - 1, 0, T0)
+    idle.was_too_low(30, other, 31)
+    assert idle.is_blamed is is_blamed
