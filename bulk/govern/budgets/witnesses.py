@@ -84,7 +84,8 @@ class Witness:
         """
         if self.ceiling > before:
             return
-        is_explained = self.raised < MOST_RAISED or not before < other.ceiling < NEVER
+        # the newest words of both may have been the same, and so were not wrong
+        is_explained = self.raised < MOST_RAISED or self.said == other.said or not before < other.ceiling < NEVER
         # nothing got lost where one that names another limit has counted all of it
         is_explained = is_explained and (self.limit == other.limit or not other.has_counted(before + 1, own))
         if NEVER > self.said > before and is_explained:

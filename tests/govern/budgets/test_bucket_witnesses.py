@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bulk.govern.budgets import probes
 from bulk.govern.budgets.buckets import Bucket
-from bulk.govern.budgets.witnesses import Witness
+from bulk.govern.budgets.witnesses import MOST_RAISED, Witness
 
 LIMIT, WINDOW_S, T0 = 7, 10.0, 1_000.0
 
@@ -307,3 +307,15 @@ def test_nothing_got_lost_where_the_other_witness_has_counted_it(counted: int, i
     other.say(31, 100 - counted - 1, 0, T0)
     idle.was_too_low(30, other, 31)
     assert idle.is_blamed is is_blamed
+
+
+@pytest.mark.parametrize(("promised", "is_blamed"), [(1, False), (3, True)])
+def test_witnesses_that_promised_the_same_are_not_wrong(promised: int, is_blamed: bool) -> None:
+    """Some of what was sent never arrived, and looks are served as often as both said: neither is blamed."""
+    one, other = Witness(), Witness()
+    one.say(32, 0, 0, T0)
+    one.say(32, promised, 1, T0)
+    other.say(32, 1, 0, T0)
+    one.said, other.said, one.raised = one.latest, other.latest, MOST_RAISED
+    one.was_too_low(32, other, 33)
+    assert one.is_blamed is is_blamed
