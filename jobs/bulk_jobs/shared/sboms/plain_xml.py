@@ -1,7 +1,9 @@
 """CycloneDX as XML in the plain form that most tools write, taken from its text: no object is made of an element.
 
 Plain means: no comments, instructions or CDATA, the usual encoding, and one namespace of its own, which is the default
-one. Once expat has found such a text well-formed, `<` begins tags and nothing else, and three rules hold:
+one. Dependencies are told by their whole text: what does not follow their form to the last character is refused, so
+that expat need not look at them. Once it has found the rest well-formed, `<` begins tags and nothing else, and three
+rules hold:
 
 - A tag that begins an element, text, and a tag that ends one belong together.
 - The first `</component>` after a `<component` ends it, unless another one begins between.
@@ -25,22 +27,26 @@ _BOM = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?[^>]*>)?\s*<bom(?:\s[^>]*)?(?<!/)
 _SECTION = re.compile(rb"\s*<([A-Za-z]+)(?:\s[^>]*|/)?>")
 _END = re.compile(rb"\s*</bom\s*>\s*")
 
-_ATTRIBUTES = r'(?:\s(?!bom-ref)[^\s=">]++="[^"]*+")*+'
-_FLAT = r"(?:<(?!component|purl|scope)[^/>][^>]*+(?<!/)>[^<]*+</[^>]*+>\s*+)*+"
+_SPACE = r"[ \n\t]"
+"""White space as XML has it, once its lines end as everywhere."""
+_ATTRIBUTES = rf'(?:{_SPACE}[^b \n\t/>][^=]*+="[^"]*+")*+'
+"""No other attribute of a component begins with a b."""
+_FLAT = rf"(?:<(?!component|purl|scope)[^/>][^>]*+(?<!/)>[^<]*+</[^>]*+>{_SPACE}*+)*+"
 """Children that hold a text and no more. Possessive, as all repetitions: what does not match takes no more time."""
 _COMPONENT = re.compile(
-    rf'<component{_ATTRIBUTES}(?:\sbom-ref="([^"]*+)")?+{_ATTRIBUTES}>\s*+'
-    rf"{_FLAT}(?:<scope>([^<]*+)</scope>\s*+)?+{_FLAT}((?:<(?!/?component|purl)[^<]*+)*+)"
-    r"(?:<purl>([^<]*+)</purl>\s*+)?+((?:<(?!/?component|scope)[^<]*+)*+)(?:</component>|(<components>))"
+    rf'<component{_ATTRIBUTES}(?:{_SPACE}bom-ref="([^"\n\t]*+)"{_ATTRIBUTES})?+>{_SPACE}*+'
+    rf"{_FLAT}(?:<scope>([^<]*+)</scope>{_SPACE}*+{_FLAT})?+((?:<(?!/?component|purl)[^<]*+)*+)"
+    rf"(?:<purl>([^<]*+)</purl>{_SPACE}*+)?+"
+    r"(?:</component>|((?:<(?!/?component|scope)[^<]*+)*+)(?:</component>|(<components>)))"
 )
-_LISTS_CLOSED = re.compile(r"\s*+(?:</components>\s*+</component>\s*+)*+")
+_LISTS_CLOSED = re.compile(rf"{_SPACE}*+(?:</components>{_SPACE}*+</component>{_SPACE}*+)*+")
 
-_CLOSE, _NEXT = r"(?:/|>\s*</dependency\s*)>", r"\s*<dependency\s+ref="
-_FIRST, _CHILD, _SIBLING = re.compile(_NEXT), re.compile(f">{_NEXT}"), re.compile(f"{_CLOSE}{_NEXT}")
-_ABOVE = re.compile(rf"{_CLOSE}\s*</dependency\s*>{_NEXT}")
-_LAST = re.compile(rf"{_CLOSE}\s*(?:</dependency\s*>\s*)?|\s*")
-"""What stands before the reference of a dependency: of the first, of the first child, of others; after the last."""
-
+_CLOSE, _NEXT = rf"(?:/|>{_SPACE}*</dependency{_SPACE}*)>", rf"{_SPACE}*<dependency{_SPACE}+ref="
+_CHILD, _SIBLING = re.compile(f">{_NEXT}"), re.compile(f"{_CLOSE}{_NEXT}")
+_ABOVE = re.compile(rf"{_CLOSE}{_SPACE}*</dependency{_SPACE}*>{_NEXT}")
+"""What stands before the reference of a dependency: of the first child, of others, and after the last child."""
+_LAST, _LAST_CHILD = (re.compile(rf"{_CLOSE}{_SPACE}*{end}") for end in ("", rf"</dependency{_SPACE}*>{_SPACE}*"))
+"""What stands after the last dependency, and where it is a child."""
 
 _ENTITIES = ("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&")
 
@@ -57,10 +63,10 @@ def read_plain(data: bytes, space: str, read_head: Callable[[bytes], Bill]) -> B
         read_head: reads a bill that has metadata alone.
 
     Raises:
-        Unplain: it is written in another way. ExpatError: it is not well-formed.
+        Unplain: it is written in another way, or not well-formed.
     """
-    _look_at(data, space)
     sections = dict(_sections(data))
+    _look_at(data, space, *sections.get("dependencies", (0, 0)))
     bill = read_head(data[: sections["metadata"][1]] + b"</metadata></bom>") if "metadata" in sections else Bill()
     if "components" in sections:
         _take_components(_pieces(data, *sections["components"], b"<component "), bill)
@@ -69,8 +75,8 @@ def read_plain(data: bytes, space: str, read_head: Callable[[bytes], Bill]) -> B
     return bill
 
 
-def _look_at(data: bytes, space: str) -> None:
-    """Have it parsed, which makes nothing of it."""
+def _look_at(data: bytes, space: str, start: int, end: int) -> None:
+    """Have it parsed but for what lies there, which makes nothing of it."""
     parser, defaults = expat.ParserCreate(namespace_separator=" "), 0
 
     def declared(prefix: str | None, name: str) -> None:
@@ -80,13 +86,17 @@ def _look_at(data: bytes, space: str) -> None:
             raise Unplain
 
     def encoded(_version: str, encoding: str | None, _is_alone: int) -> None:
-        if encoding and encoding.casefold() not in ("utf-8", "us-ascii"):
+        if encoding and encoding.casefold() != "utf-8" and not (encoding.casefold() == "us-ascii" and data.isascii()):
             raise Unplain
 
     parser.StartNamespaceDeclHandler = declared
     parser.XmlDeclHandler = encoded
     parser.CommentHandler = parser.ProcessingInstructionHandler = parser.StartCdataSectionHandler = _refuse
-    parser.Parse(data, True)
+    whole = memoryview(data)
+    try:
+        parser.Parse(b"".join((whole[:start], whole[end:])), True)
+    except expat.ExpatError:  # the tree says where
+        raise Unplain from None
 
 
 def _refuse(*_: object) -> NoReturn:
@@ -109,7 +119,7 @@ def _sections(data: bytes) -> Iterator[tuple[str, tuple[int, int]]]:
             at = data.rfind(close, start)
         else:
             at = data.find(close, start)
-            if data.find(b"<" + name, start, at) >= 0:
+            if name != b"dependencies" and data.find(b"<" + name, start, at) >= 0:
                 raise Unplain
         if at < 0:
             raise Unplain
@@ -127,7 +137,10 @@ def _pieces(data: bytes, start: int, end: int, mark: bytes) -> Iterator[str]:
             stop = data.rfind(mark, start + 1, start + STEP_BYTES)
             stop = data.find(mark, start + STEP_BYTES, end) if stop < 0 else stop
             stop = end if stop < 0 else stop
-        text = data[start:stop].decode()
+        try:
+            text = data[start:stop].decode()
+        except UnicodeDecodeError:
+            raise Unplain from None
         yield text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
         start = stop
 
@@ -143,20 +156,17 @@ def _take_components(pieces: Iterator[str], bill: Bill) -> None:
         depth += len(list(filter(None, parents))) - sum(map(_lists_closed, filter(None, between)))
         if any(deep) or any(parents):
             _refuse_deeper(deep, urls, rest, parents)
-            scopes = [scope or _scope(text) for scope, text in zip(scopes, deep, strict=True)]
+            scopes = [scope or _scope(before) for scope, before in zip(scopes, deep, strict=True)]
         urls = [url.strip() if url else "" for url in urls]
         if "&" in text:
             urls = [_value(url) if "&" in url else url for url in urls]
             references = [
                 _value(reference) if reference and "&" in reference else reference for reference in references
             ]
-        bill.add(zip(references, urls, map(_is_development, scopes), strict=False))
+        is_development = [scope is not None and scope.strip() in NOT_AT_RUN_TIME for scope in scopes]
+        bill.add(zip(references, urls, is_development, strict=False))
     if depth:
         raise Unplain
-
-
-def _is_development(scope: str | None) -> bool:
-    return scope is not None and scope.strip() in NOT_AT_RUN_TIME
 
 
 def _refuse_deeper(deep: list[str], urls: list[str | None], rest: list[str], parents: list[str | None]) -> None:
@@ -178,9 +188,9 @@ def _scope(deep: str) -> str | None:
 
 def _value(text: str) -> str:
     """Return what a text or the value of an attribute says."""
-    if "&" not in text:
-        return text
-    if "&#" in text:
+    if text.count("&") == text.count("&amp;"):
+        return text.replace("&amp;", "&")
+    if text.count("&") != sum(text.count(entity) for entity, _ in _ENTITIES):
         raise Unplain
     for entity, character in _ENTITIES:
         text = text.replace(entity, character)
@@ -205,25 +215,28 @@ def _lists_closed(tail: str) -> int:
 
 
 def _take_dependencies(pieces: Iterator[str], bill: Bill) -> None:
-    """Take dependencies, and what each depends on."""
-    kinds, before = _Kinds(), ""
-    is_child, children = False, list[str]()
+    """Take dependencies, and what each depends on; expat has not seen them, and all that it would refuse is."""
+    kinds, before = _Kinds(), "/>"  # as if one had ended, with which the first one is as the others
+    is_child, children, sibling = False, list[str](), _SIBLING
     for text in pieces:
         parts = (before + text).split('"')
         before = parts.pop()
         references = parts[1::2]
-        if "&" in text:
+        joined = "".join(references)
+        if len(parts) % 2 or "<" in joined or not joined.isprintable():
+            raise Unplain
+        if "&" in joined:
             references = [_value(reference) for reference in references]
         for kind, reference in zip(map(kinds.__getitem__, parts[::2]), references, strict=True):
-            if kind is not _SIBLING:
-                if kind is _CHILD and is_child:
+            if kind is not sibling:
+                if (kind is _ABOVE) is not is_child:
                     raise Unplain
-                is_child = kind is _CHILD
+                is_child = not is_child
             if is_child:
                 children.append(reference)
             else:
                 children = bill.depends_on.setdefault(reference, [])
-    if not _LAST.fullmatch(before):
+    if not (_LAST_CHILD if is_child else _LAST).fullmatch(before):
         raise Unplain
 
 
@@ -231,8 +244,7 @@ class _Kinds(dict[str, "re.Pattern[str]"]):
     """What stands between two references, told once for each way in which it is written."""
 
     def __missing__(self, between: str) -> "re.Pattern[str]":
-        expected = (_SIBLING, _CHILD, _ABOVE) if self else (_FIRST,)
-        for kind in expected:
+        for kind in (_SIBLING, _CHILD, _ABOVE):
             if kind.fullmatch(between):
                 self[between] = kind
                 return kind

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bulk_jobs.shared.sboms.bill import BillFlaw
 from bulk_jobs.shared.sboms.cyclonedx_xml import NAMESPACE, read_tree, read_xml
 from bulk_jobs.shared.sboms.plain_xml import STEP_BYTES, Unplain, read_plain
 from tests.jobs.shared.sboms.bills import cyclonedx_xml, graph
@@ -105,6 +106,8 @@ UNPLAIN = {
     "dependencies of dependencies": bom(
         "", '<dependency ref="a"><dependency ref="b"><dependency ref="c"/></dependency></dependency>'
     ),
+    "a line in a reference": bom("", '<dependency ref="a\nb"/>'),
+    "a line in the reference of a component": bom(component("a").replace('ref="a"', 'ref="a\nb"')),
     "what it provides": bom("", '<dependency ref="a"><provides ref="b"/></dependency>'),
 }
 
@@ -150,6 +153,42 @@ def test_whatever_is_well_formed_is_read_as_by_way_of_a_tree(components, depende
     """Elements in each other in any way, with what could be taken for a tag in their texts and attributes."""
     with suppress(Unplain):
         plainly(bom("".join(components), "".join(dependencies), before))
+
+
+DEPENDENCIES = (
+    b'<dependency ref="a"><dependency ref="b"/> <dependency ref="c"></dependency></dependency>'
+    b'\n<dependency ref="b"/><dependency ref="c"></dependency>'
+)
+PARTS = [bytes([each]) for each in b"\"<>/& \n\r\x0b\x01'x"] + [b"", b"/>", b"&amp;", b"&b;", b"&#9;", b"]]>"]
+PARTS += [b'<dependency ref="', b"<dependency>", b"</dependency>", b"<dependencies>", b"</dependencies>"]
+PARTS += ["\xa0".encode(), "\ufffe".encode(), b"\xff", b"\xed\xa0\x80", "\xe9".encode(), b'" ref="b', b"<!---->"]
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8", "US-ASCII"])
+@pytest.mark.parametrize("left_out", [0, 1, len('<dependency ref="b"/>')])
+def test_dependencies_that_are_not_well_formed_are_refused_without_the_parser(encoding, left_out):
+    """It does not see them: what stands anywhere instead of a part of them is plain only where the tree reads it."""
+    before, after = bom(component("a"), "HERE").replace("UTF-8", encoding).encode().split(b"HERE")
+    for place in range(len(DEPENDENCIES) + 1):
+        for part in PARTS:
+            with suppress(Unplain):
+                plainly(before + DEPENDENCIES[:place] + part + DEPENDENCIES[place + left_out :] + after)
+
+
+@pytest.mark.parametrize(
+    "dependencies",
+    [
+        '<dependency ref="a"/></dependency><dependency ref="b"/></dependency>',
+        '<dependency ref="a"><dependency ref="b"><dependency ref="c"/><dependency ref="d"/>',
+    ],
+)
+def test_tags_that_end_nothing_and_tags_that_do_not_end_are_refused(dependencies):
+    """Two errors do not make up for each other."""
+    data = bom(component("a"), dependencies).encode()
+    with pytest.raises(Unplain):
+        plainly(data)
+    with pytest.raises(BillFlaw, match="mismatched tag"):
+        read_xml(data)
 
 
 def seconds_of(children):
