@@ -1,5 +1,6 @@
 """What is scheduled, and what comes of it."""
 
+import hashlib
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -8,6 +9,9 @@ from pathlib import Path
 
 LONGEST_S = 6 * 3_600
 """How long an audit may take before its scheduler ends it (seconds); it is resumed the next time."""
+
+_LONGEST_UNIT, _DIGITS = 52, 8
+"""Characters of the name of a CronJob at most, and of what tells names apart that are alike as such (counts)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +36,13 @@ class Audited:
 
     @property
     def unit(self) -> str:
-        """A name that every scheduler takes, of at most 52 characters."""
-        safe = re.sub(r"[^a-z0-9-]+", "-", f"bulk-audit-{self.name}".lower()).strip("-")
-        return safe[:52].rstrip("-")
+        """A name that every scheduler takes, of at most 52 characters; two audits never have the same."""
+        whole = f"bulk-audit-{self.name}"
+        safe = re.sub(r"[^a-z0-9-]+", "-", whole.lower()).strip("-")
+        if safe == whole and len(safe) <= _LONGEST_UNIT:
+            return safe
+        digest = hashlib.sha256(self.name.encode()).hexdigest()[:_DIGITS]
+        return f"{safe[: _LONGEST_UNIT - _DIGITS - 1].rstrip('-')}-{digest}"
 
     def command(self, program: str, manifest: str, history: str) -> list[str]:
         """Return the command line; where the one before still runs, it passes it by."""

@@ -1,17 +1,31 @@
 """The files that a scheduler needs for one audit."""
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 
 from bulk.audit.schedules import actions, crontab, kubernetes, systemd
 from bulk.audit.schedules.audited import Audited, Emitted
 from bulk.audit.schedules.times import OddNights, Times, odd_nights
+from bulk.errors import UsageError
+from bulk.flaws import shown
 
 FORMS = ("systemd", "cron", "kubernetes", "actions")
 
+_OF_LINES = ("systemd", "cron")
+"""Forms in which a word ends where its line does."""
+
+_NOT_IN_LINES = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+
 
 def emit(form: str, times: Times, audited: Audited, at: datetime) -> Emitted:
-    """Return what one of `FORMS` needs; `at`: now."""
+    """Return what one of `FORMS` needs; `at`: now.
+
+    Raises:
+        UsageError: a path or an option can't stand in it.
+    """
+    if form in _OF_LINES:
+        _refuse_breaks(form, audited)
     match form:
         case "systemd":
             return systemd.emit(times, audited, odd_nights(times, at).left_out)
@@ -22,6 +36,12 @@ def emit(form: str, times: Times, audited: Audited, at: datetime) -> Emitted:
         case _:
             return actions.emit(times, audited, at)  # which is in UTC
     return Emitted(found.files, [*found.warnings, *_warnings(odd_nights(times, at), times.zone)])
+
+
+def _refuse_breaks(form: str, audited: Audited) -> None:
+    for word in (str(audited.folder), *audited.command(audited.program, str(audited.manifest), str(audited.history))):
+        if _NOT_IN_LINES.search(word):
+            raise UsageError(f"--emit {form}: {shown(word)} holds a character that no line of it can have; rename it")
 
 
 def _warnings(odd: OddNights, zone: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ import orjson
 
 from bulk.audit.tables import processes
 from bulk.audit.tables.child import Task
+from bulk.clock import Clock
 from bulk.errors import RunDirectoryError, RunStopped, UsageError
 
 TIME_LIMIT_S = 60.0
@@ -78,7 +79,7 @@ def ask(task: Task, *, seconds: float = TIME_LIMIT_S) -> Iterator[dict[str, Any]
     """Yield what the process says, line by line: `{"query", "columns", "types"}`, then `{"rows"}`, many at once.
 
     Args:
-        seconds: how long all of it may take.
+        seconds: how long it may take, without the time in which nobody waits for it.
 
     Raises:
         QueryFlaw: a query is not one SELECT, can't be understood, or takes too long.
@@ -94,19 +95,11 @@ def ask(task: Task, *, seconds: float = TIME_LIMIT_S) -> Iterator[dict[str, Any]
 
 
 def _asked(task: Task, seconds: float) -> Iterator[dict[str, Any]]:
-    process = processes.take()
-    is_late, is_done, last = threading.Event(), False, ""
-
-    def end() -> None:
-        is_late.set()
-        process.kill()
-
-    timer = threading.Timer(seconds, end)
-    timer.daemon = True
-    timer.start()
+    process, limit = processes.take(), _Limit(seconds)
+    is_done, last = False, ""
     try:
         with contextlib.suppress(BrokenPipeError):
-            for line in process.lines(task):
+            for line in limit.waited_for(process, task):
                 if not line.endswith(b"\n"):  # it was ended in the middle of it
                     break
                 found = orjson.loads(line)
@@ -118,16 +111,52 @@ def _asked(task: Task, seconds: float) -> Iterator[dict[str, Any]]:
                 last = found.get("query", last)
                 yield found
     finally:
-        timer.cancel()
         if is_done:
             processes.give_back(process)
         else:
             code, said = process.end()
-    if is_late.is_set() and task.queries:
+    if limit.is_over and task.queries:
         raise QueryFlaw(last, f"took longer than {seconds:.0f} s, and was ended")
-    if is_late.is_set():
+    if limit.is_over:
         raise RunStopped(f"the tables took longer than {seconds:.0f} s, and were given up")
     raise RunStopped(f"the process for tables ended with {code}: {said}")
+
+
+class _Limit:
+    """How long the process may be waited for. Whoever reads what it says takes his time, as a pager does.
+
+    Attributes:
+        is_over: it was ended.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._left_s = seconds
+        self.is_over = False
+
+    def waited_for(self, process: processes.TableProcess, task: Task) -> Iterator[bytes]:
+        """Yield what the process says of a task, line by line."""
+        lines = process.lines(task)
+        while True:
+            with self._running(process):
+                line = next(lines, None)
+            if line is None:
+                return
+            yield line
+
+    @contextlib.contextmanager
+    def _running(self, process: processes.TableProcess) -> Iterator[None]:
+        def end() -> None:
+            self.is_over = True
+            process.kill()
+
+        began, timer = Clock.monotonic(), threading.Timer(max(self._left_s, 0.0), end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self._left_s -= Clock.monotonic() - began
 
 
 def run(task: Task, source: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -249,3 +250,32 @@ def test_what_only_this_shell_knows_is_passed_on(home, monkeypatch):
     ):  # fmt: skip
         assert f" {option}" in ran.out
     assert "has to hold APP_KEY, MINE, BULK_TOKEN" in ran.err
+
+
+def test_two_audits_never_share_a_unit():
+    """What they would share is a timer, a claim and the variables; names that differ in a dot or a capital do not."""
+    names = [
+        "fleet",
+        "fleet-eu",
+        "fleet.eu",
+        "fleet_eu",
+        "Fleet-eu",
+        "fleet-eu-",
+        *(f"{'x' * 60}{end}" for end in "ab"),
+    ]
+    units = [replace(AUDITED, name=name).unit for name in names]
+    assert units[:2] == ["bulk-audit-fleet", "bulk-audit-fleet-eu"]
+    assert len(set(units)) == len(names)
+    assert all(re.fullmatch("[a-z0-9-]{1,51}[a-z0-9]", unit) for unit in units)
+
+
+@pytest.mark.parametrize("form", ["systemd", "cron"])
+@pytest.mark.parametrize("where", ["folder", "manifest", "history", "options"])
+@pytest.mark.parametrize("letter", ["\n", "\r", "\x7f", "\udcff"])
+def test_no_path_or_option_ends_a_line(form, where, letter):
+    """The rest of it would be a line of its own in a crontab or a unit."""
+    odd = f"/srv/a{letter}b"
+    given = {"options": (f"--var=x={odd}",)} if where == "options" else {where: Path(odd)}
+    times, now = times_of("30 2 * * *", "UTC"), datetime(2027, 2, 20, 12, tzinfo=UTC)
+    with pytest.raises(UsageError, match=f"--emit {form}: .* holds a character that no line of it can have; rename it"):
+        emit(form, times, replace(AUDITED, **given), now)
