@@ -176,6 +176,8 @@ def open_regular(path: Path) -> BinaryIO:
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         what = f"there is no such file{near_names(path)}" if is_missing else f"can't be opened: {error.strerror}"
+        if is_missing and path.is_symlink():
+            what = f"is a link to {shown(str(path.readlink()))}, where no file is"
         raise SourceFlaw(what) from error
     except ValueError:
         raise SourceFlaw("can't be opened: its name holds a NUL character") from None

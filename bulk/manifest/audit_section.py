@@ -70,7 +70,7 @@ def audit_of(part: Fields, folder: Path) -> AuditSettings:
     waivers = part.text("waivers", None, str)
     keep = part.inner("keep")
     found = AuditSettings(
-        policies=part.scalar("policies", NONE, _texts),
+        policies=part.scalar("policies", NONE, lambda given: _texts(given, "[policies/*.sql]")),
         waivers=None if waivers is None else platform_section.absolute(waivers, folder),
         fail_on=part.scalar("fail_on", usual.fail_on, _fail_on),
         ignore=part.scalar("ignore", NONE, _fields),
@@ -96,7 +96,7 @@ def _targets(part: Fields, folder: Path) -> tuple[Target, ...]:
 
 def _target(part: Fields, number: int, node: Node, folder: Path) -> Target:
     fields = Fields(part.path, node, f"{part.full_name('notify')}[{number}]", part.flaws)
-    command = fields.scalar("command", NONE, _texts)
+    command = fields.scalar("command", NONE, lambda given: _texts(given, "[./tell.sh, audits]"))
     found = Target(
         source=fields.text("to", "", lambda text: _source(text, folder)),
         command=command,
@@ -119,9 +119,9 @@ def _source(text: str, folder: Path) -> str:
     raise ValueError("expected env:NAME or file:PATH: the address of a target holds secrets, and stands in no manifest")
 
 
-def _texts(given: Any) -> tuple[str, ...]:
+def _texts(given: Any, example: str) -> tuple[str, ...]:
     if not isinstance(given, list) or not given or not all(isinstance(each, str) and each for each in given):
-        raise ValueError("expected a list of texts, such as [policies/*.sql]")
+        raise ValueError(f"expected a list of texts, such as {example}")
     return tuple(given)
 
 
@@ -139,7 +139,7 @@ def _fail_on(given: Any) -> tuple[str, ...]:
 
 
 def _fields(given: Any) -> tuple[str, ...]:
-    names = _texts(given)
+    names = _texts(given, "[result.html_url]")
     for name in names:
         if not name.startswith("result."):
             raise ValueError(f"expected fields of results, such as result.html_url, got {name[:60]!r}")

@@ -178,3 +178,6 @@ def test_a_message_that_was_begun_is_not_sent_again(nights):
     ran = nights.home.run("audit", "notify", f"audits/files/runs/{run}")
     assert "nobody knows whether" in ran.err
     assert told(nights.folder) == [run]
+    nights.home.write("told.sh", "cat >> told.jsonl")
+    said = [nights.audit().err.count(f"nobody knows whether {run}-") for _ in range(2)]
+    assert said == [1, 0]  # in the next night, as what was killed could say nothing; the command is in the message

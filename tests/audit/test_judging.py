@@ -12,6 +12,7 @@ from bulk.audit.policies.waivers import Waiver, read_waivers
 from bulk.audit.tables.child import Task
 from bulk.errors import ManifestError
 from bulk.flaws import Flaws
+from tests.e2e.support.platform import Home
 
 ROWS = 2_500
 """More than are fetched at once, twice (count)."""
@@ -124,3 +125,26 @@ def test_policies_and_waivers_that_are_no_files_are_refused(tmp_path, make):
     for read in (lambda: read_policies([str(place)], tmp_path), lambda: read_waivers(place, [], LATER)):
         with pytest.raises(ManifestError, match="is not a regular file"):
             read()
+
+
+def test_a_link_that_leads_nowhere_is_told_as_one(tmp_path):
+    """It is there, so that to say its own name again would help nobody."""
+    place = tmp_path / "odd.sql"
+    place.symlink_to("gone.sql")
+    for read in (lambda: read_policies(["*.sql"], tmp_path), lambda: read_waivers(place, [], LATER)):
+        with pytest.raises(ManifestError, match=r"is a link to '?gone\.sql'?, where no file is"):
+            read()
+
+
+def test_a_name_of_several_columns_is_no_key_and_stands_in_no_message(tmp_path):
+    """Which of them would be the key is chance; the check says so, and so does the night."""
+    odd = policy("SELECT org, id, two, 'a' AS said, 'b' AS said FROM t")
+    flaw = "said: is the name of several columns; give the others another name, with AS"
+    with pytest.raises(ManifestError, match=flaw):
+        judged([odd])
+    job = {"operation": "webhook.list", "items": [{"org": "acme"}]}
+    home = Home(tmp_path)
+    home.manifest("https://code.example.com/api/v3", {"hooks": job}, "audit.yaml", audit={"policies": ["odd.sql"]})
+    (tmp_path / "odd.sql").write_text("-- key: org\nSELECT a.org, b.org FROM webhook_list a, webhook_list b")
+    checked = home.run("check", "audit.yaml")
+    assert (checked.exit_code, flaw.replace("said", "org") in checked.err) == (2, True), checked.err

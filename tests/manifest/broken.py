@@ -207,6 +207,7 @@ MANIFESTS = (
     ),
     # jobs
     job("unmatched-alone", READ + "    unmatched: free\n" + ONE, (6, "jobs.x.unmatched", "goes with a need by key")),
+    job("command", READ + ONE + "audit: {notify: [{command: a}]}\n", (7, "audit.notify[0].command", "as [./tell.sh, ")),
     job("no-operation", ONE, (4, "jobs.x.operation", "is missing")),
     job(
         "unknown-operation",

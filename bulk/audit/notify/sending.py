@@ -91,9 +91,13 @@ def notify(
 
 
 def unsettled(history: History, run: str) -> list[str]:
-    """Return the messages of a night of which nobody knows whether they were sent."""
-    folder = history.path / NOTIFIED
-    marks = sorted(folder.glob(f"{run}-*.json")) if folder.is_dir() else []
+    """Return the messages of a night, and of the one before it, of which nobody knows whether they were sent.
+
+    A process that is killed while it sends says nothing any more: the next night does.
+    """
+    folder, nights = history.path / NOTIFIED, [night.run for night in history.nights]
+    before = nights[: nights.index(run)][-1:] if run in nights else []
+    marks = [mark for each in (*before, run) for mark in sorted(folder.glob(f"{each}-*.json"))]
     return [mark.stem for mark in marks if _note(mark).state == "sending"]
 
 

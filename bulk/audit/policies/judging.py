@@ -107,9 +107,8 @@ def bind(policies: Sequence[Policy], manifest: Manifest) -> None:
             for line in asking.ask(Task(statements=setup, queries=queries)):
                 policy = by_name[line["query"]]
                 left.remove(policy)
-                for column in policy.columns:
-                    if column not in line["columns"]:
-                        flaws.add(policy.path, 1, column, unknown_name(column, line["columns"], "column"))
+                for column, why in _flaws_of(policy, line["columns"]):
+                    flaws.add(policy.path, 1, column, why)
         except QueryFlaw as flaw:
             policy = by_name[flaw.query]
             left.remove(policy)
@@ -179,11 +178,19 @@ def _rows(policies: Mapping[str, Policy], task: Task) -> Iterator[tuple[Policy, 
     for line in asking.ask(task):
         if "rows" not in line:
             policy, columns = policies[line["query"]], line["columns"]
-            for column in policy.columns:
-                if column not in columns:
-                    raise QueryFlaw(policy.name, f"{column}: {unknown_name(column, columns, 'column')}")
+            for column, why in _flaws_of(policy, columns):
+                raise QueryFlaw(policy.name, f"{column}: {why}")
         elif policy is not None:
             yield policy, [dict(zip(columns, row, strict=True)) for row in line["rows"]]
+
+
+def _flaws_of(policy: Policy, columns: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each column that a policy needs and its rows don't have just once, with what is wrong."""
+    for column in policy.columns:
+        if column not in columns:
+            yield column, unknown_name(column, columns, "column")
+        elif columns.count(column) > 1:
+            yield column, "is the name of several columns; give the others another name, with AS"
 
 
 class _Night:
