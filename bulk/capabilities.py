@@ -6,7 +6,7 @@ asks with `isinstance`.
 
 import functools
 import hashlib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
@@ -109,6 +109,11 @@ class ChangesThings(Operation[ItemT]):
         when a read can't be older.
         """
         raise TypeError(f"{type(self).__name__} changes things and lacks things()")
+
+    def narrowed(self, item: ItemT, things: Collection[str]) -> ItemT | None:
+        """Return what `item` does to those of its `things` alone, of which there are several; None: it is one change of
+        all."""
+        return None
 
     def shows(self, result: Any, body: Any) -> bool:
         """Return whether a first read with that body shows what an item that ended with `result` has left."""

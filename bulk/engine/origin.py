@@ -90,6 +90,10 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         data = redact_json(msgspec.json.encode(self), own)
         return msgspec.json.format(data, indent=2) + b"\n"
 
+    def without_secrets(self) -> Self:
+        """Return what the file says of it."""
+        return msgspec.json.decode(self.text(), type=type(self))
+
     def _sources(self) -> dict[str, str]:
         """Return the sources that can be used: of one with a secret in its command, the manifest's own is."""
         return {name: source for name, source in self.credentials.items() if MASK not in source}

@@ -5,7 +5,9 @@ sorted names (`app:{"client_id":…}`), which the run directory remembers. None 
 by where they are. Source: interface.md §2.
 """
 
+import shlex
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -75,6 +77,37 @@ def kind_of(source: str) -> str:
     """Return which of `MAP_KINDS` a source is; empty: the plain place of a token."""
     kind, _, rest = source.partition(":")
     return kind if kind in MAP_KINDS and rest.startswith("{") else ""
+
+
+def written(source: str, folder: Path | None = None) -> object:
+    """Return a source as a manifest writes it: a map where it is more than the place of a token.
+
+    Args:
+        folder: where its programs run; None: where the manifest is.
+    """
+    kind = kind_of(source)
+    if not kind:
+        return _running_in(source, folder)
+    match msgspec.json.decode(source.partition(":")[2], type=_KINDS[kind]):
+        case AppSpec() as app:
+            keys = [_running_in(key, folder) for key in app.keys]
+            signing = {"sign": _running_in(app.sign, folder)} if app.sign else {"private_key": keys}
+            fixed = {} if app.installation is None else {"installation": app.installation}
+            everything = {} if app.permissions == "least" else {"permissions": app.permissions}
+            return {"app": {"client_id": app.client_id, **signing, **fixed, **everything}}
+        case TokenSpec() as token:
+            return {"token": _running_in(token.source, folder), "identity": token.identity}
+        case PoolSpec() as pool:
+            return {"pool": pool.members, "writes": pool.writes}
+        case LoginSpec() as login:
+            return {"login": login.name}
+
+
+def _running_in(source: str, folder: Path | None) -> str:
+    kind, _, program = source.partition(":")
+    if folder is None or kind != "command":
+        return source
+    return f"""command:sh -c 'cd "$0" && exec "$@"' {shlex.quote(str(folder))} {program}"""
 
 
 def spec_of(source: str, kind: type[SpecT]) -> SpecT | None:

@@ -24,6 +24,11 @@ _NO_SECRET = "looks like a secret, which no variable may hold: name its place in
 _WORDS = {"true": True, "false": False}
 
 
+def escaped(text: str) -> str:
+    """Return `text` as it is written where variables are filled in: nothing of it is one."""
+    return text.replace("${", "$${")
+
+
 def fill(fields: Fields, root: Node, given: Mapping[str, str]) -> None:
     """Put the values of all variables into `root`, whose fields `fields` are; flaws are noted there.
 

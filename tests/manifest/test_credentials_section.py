@@ -1,5 +1,8 @@
 """Credentials as maps: every mistake has its line, and shows no value."""
 
+import json
+import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,7 +11,7 @@ import pytest
 
 from bulk.engine.origin import Origin
 from bulk.errors import CredentialMissing, ManifestError, UsageError
-from bulk.manifest.credential_specs import AppSpec, PoolSpec, TokenSpec, spec_of
+from bulk.manifest.credential_specs import AppSpec, PoolSpec, TokenSpec, spec_of, written
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.platform.auth.app_keys import AppSigner
 
@@ -42,6 +45,27 @@ def test_what_maps_become(tmp_path: Path) -> None:
     assert spec_of(found["default"], AppSpec) == AppSpec("12", (f"file:{tmp_path}/a.pem", "env:B"), installation=5)
     assert spec_of(found["bot"], TokenSpec) == TokenSpec("env:BOT", "robot")
     assert spec_of(found["readers"], PoolSpec) == PoolSpec(("bot",))
+
+
+def test_what_is_written_is_read_as_the_same(tmp_path: Path) -> None:
+    """A manifest that is made from another one's credentials has the same; a program runs where it did."""
+    found = read(
+        tmp_path,
+        "default: {app: {client_id: Iv1.a, private_key: [file:a.pem, env:B], installation: 5, permissions: all}}\n"
+        "signed: {app: {app_id: 12, sign: 'command:./sign -k \"a b\"'}}\n"
+        "bot: {token: 'env:BOT', identity: robot}\nme: {login: alice}\nplain: file:token\n"
+        "readers: {pool: [bot, plain]}\nwriters: {pool: [bot], writes: true}",
+    ).platform.credentials
+    again = "\n".join(f"{name}: {json.dumps(written(source))}" for name, source in found.items())
+    assert read(tmp_path, again).platform.credentials == found
+    command = written("command:./token 'a b'", tmp_path / "it's here")
+    assert isinstance(command, str)
+    (tmp_path / "it's here").mkdir()
+    program = tmp_path / "it's here" / "token"
+    program.write_text('#!/bin/sh\necho "$PWD" "$1"\n')
+    program.chmod(0o700)
+    ran = subprocess.run(shlex.split(command.partition(":")[2]), capture_output=True, text=True, check=True)
+    assert ran.stdout == f"{tmp_path}/it's here a b\n"
 
 
 def test_pools_of_members_elsewhere(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from bulk import urls
 from bulk.bundle.index import short_63
 from bulk.capabilities import ChangesThings, CreatesNames, DecidesState
 from bulk.manifest.manifest import Job
+from bulk.operation import Item
 from bulk.storage.temporary_rows import TemporaryRows
 
 Thing = tuple[str, str]
@@ -18,7 +19,7 @@ Thing = tuple[str, str]
 def things_of(job: Job, row: Mapping[str, Any]) -> frozenset[Thing]:
     """Return what an item changes, by its line of the results; nothing: nobody can tell it from other things."""
     operation, result, things = job.operation, row["result"], list[str]()
-    item = msgspec.convert(row["item"], operation.Item)
+    item = without_expect(msgspec.convert(row["item"], operation.Item))
     if isinstance(operation, ChangesThings):
         things += operation.things(item)
     elif isinstance(operation, DecidesState):
@@ -26,6 +27,11 @@ def things_of(job: Job, row: Mapping[str, Any]) -> frozenset[Thing]:
     elif isinstance(operation, CreatesNames) and isinstance(result, dict) and "id" in result:
         things.append(urls.place(operation.collection(item), result["id"]))
     return frozenset((operation.resource, thing) for thing in things)
+
+
+def without_expect(item: Item) -> Item:
+    """Return an item without what it expects before it changes something: what it expects it does not change."""
+    return msgspec.structs.replace(item, expect=None) if getattr(item, "expect", None) is not None else item
 
 
 class Followers(TemporaryRows):

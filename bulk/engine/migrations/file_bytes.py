@@ -16,8 +16,10 @@ from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import CredentialRefused, RunStopped
 from bulk.exit_codes import COMPLETE, ExitCode
+from bulk.manifest.credential_specs import written
 from bulk.manifest.manifest import Platform
 from bulk.manifest.reading import Overrides, read_manifest
+from bulk.manifest.variables import escaped
 from bulk.status import Display
 
 READS = "reads"
@@ -27,6 +29,7 @@ SAVED = "saved"
 async def read_bytes(
     files: Mapping[str, Iterable[FileBefore]],
     platform: Platform,
+    programs: Path,
     folder: Path,
     display: Display,
     environ: Mapping[str, str],
@@ -36,6 +39,7 @@ async def read_bytes(
 
     Args:
         files: by the name of the credential that they are read with; none twice.
+        programs: the folder in which programs that print tokens run.
         folder: where the reads have their run directory: giving the same again goes on with it.
 
     Raises:
@@ -56,8 +60,11 @@ async def read_bytes(
     if not jobs:
         return frozenset()
     path = folder / "reads.yaml"
-    path.write_bytes(msgspec.json.encode({"version": 1, "platform": section_of(platform), "jobs": jobs}))
-    manifest = read_manifest(path, Overrides(), environ)
+    manifest_text = msgspec.json.encode(
+        {"version": 1, "platform": section_of(platform, programs), "jobs": jobs}
+    ).decode()
+    path.write_text(escaped(manifest_text), encoding="utf-8")
+    manifest = read_manifest(path, Overrides(), {})  # where the run was, whatever the environment says
     origin = Origin.of(manifest)
     report = await execute(manifest, origin, folder / READS, display, environ, replace(around, is_steered=False))
     if report.exit_code == ExitCode.CREDENTIAL_REFUSED:
@@ -68,12 +75,16 @@ async def read_bytes(
     return frozenset(name for name in names if _is_blob(folder / READS / SAVED / name, name))
 
 
-def section_of(platform: Platform) -> dict[str, object]:
-    """Return the section `platform` of a manifest that goes where this one does."""
+def section_of(platform: Platform, programs: Path | None) -> dict[str, object]:
+    """Return the section `platform` of a manifest that goes where this one does.
+
+    Args:
+        programs: the folder in which programs that print tokens run; None: that of the manifest.
+    """
     section: dict[str, object] = {
         "base_url": platform.base_url,
         "vendor": platform.vendor,
-        "credentials": dict(platform.credentials),
+        "credentials": {name: written(source, programs) for name, source in platform.credentials.items()},
     }
     if platform.api_version is not None:
         section["api_version"] = platform.api_version

@@ -5,20 +5,22 @@ write now has moved. What a later item of the same run has written over is no di
 """
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
 import orjson
 
-from bulk.bundle.checked import derived_path, source_path
-from bulk.capabilities import LooksBack
+from bulk.bundle.checked import derived_path, index_name, source_path
+from bulk.bundle.index import INDEX, SCHEMA, opened
+from bulk.capabilities import ChangesThings, LooksBack
 from bulk.engine.execution import MANIFEST, check_items
 from bulk.engine.identity import identity_of
-from bulk.engine.migrations.changed_things import Thing, things_of
-from bulk.engine.migrations.live_plan import NO_DIGEST, look_in, verdict_of
+from bulk.engine.migrations.changed_things import Thing, things_of, without_expect
+from bulk.engine.migrations.live_plan import LOOK, NO_DIGEST, look_in, verdict_of
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import RunDirectoryError
@@ -28,7 +30,7 @@ from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import OutcomeKind
-from bulk.operation import Steps
+from bulk.operation import Item, Steps
 from bulk.report.tally import label
 from bulk.status import Display, Silence
 from bulk.storage.disk_threads import beside
@@ -110,7 +112,33 @@ async def look_back(
         if found is None:
             return Live(equal=0, unseen=0, rewritten=0, requests=0, moved=())
         seen, report = found
-        return await beside(around.disk, lambda: _compared(manifest, view, seen, report.requests))
+        await beside(around.disk, lambda: _refuse_other_files(manifest, run_dir, place / LOOK))
+        live, rests = await beside(around.disk, lambda: _compared(manifest, view, seen, report.requests))
+        if not rests:
+            return live
+        again = place / "rests"
+        again.mkdir()
+        found = await look_in(_only_rests(wanted, rests), again, environ, display, around)
+        assert found is not None, "rests are of items that write"
+        seen, report = found
+        return await beside(around.disk, lambda: _with_rests(live, rests, seen, report.requests))
+
+
+def _refuse_other_files(manifest: Manifest, run_dir: Path, look: Path) -> None:
+    """Refuse to compare where a file that an item names, as it was read for the look in `look`, is not what was sent.
+
+    Raises:
+        RunDirectoryError: it is not.
+    """
+    names = [run_dir / name for name in sorted(set(map(index_name, manifest.jobs))) if (run_dir / name).exists()]
+    with ExitStack() as stack:
+        indexes = [stack.enter_context(closing(opened(path, SCHEMA))) for path in names]
+        looked = stack.enter_context(closing(opened(look / INDEX, SCHEMA)))
+        for name, digest in looked.execute("SELECT name, digest FROM files"):
+            query = "SELECT digest FROM files WHERE name = ?"
+            known = [row[0] for index in indexes for row in index.execute(query, (name,))]
+            if known and digest not in known:
+                raise RunDirectoryError(f"the file {name} is not what the run has sent any more; put it back")
 
 
 def _from_here(job: Job, run_dir: Path) -> Job:
@@ -140,8 +168,7 @@ def _looking_back(job: Job) -> Job:
         name = operation.name
 
         def steps(self, item: Any) -> Steps:
-            if getattr(item, "expect", None) is not None:
-                item = msgspec.structs.replace(item, expect=None)
+            item = without_expect(item)
             return operation.steps(item) if steps is None else steps(item)
 
     Back.resource = operation.resource
@@ -158,9 +185,18 @@ def _written(view: LedgerView, job: Job) -> Iterator[Any]:
     return map(orjson.loads, view.lines(kinds=WROTE, job=job.name))
 
 
-def _compared(manifest: Manifest, view: LedgerView, seen: LedgerView, requests: int) -> Live:
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """What an item that is not as it was left has changed and no later item of the run has: that is looked at alone."""
+
+    job: Job
+    item: Item
+    moved: Moved
+
+
+def _compared(manifest: Manifest, view: LedgerView, seen: LedgerView, requests: int) -> tuple[Live, list[_Rest]]:
     counts, renamed = {EQUAL: 0, BLIND: 0, _ELSEWHERE: 0}, _renamed(manifest, view)
-    moved: list[tuple[frozenset[Thing], Turn, Moved]] = []
+    moved: list[tuple[Job, Any, Moved]] = []
     for job in manifest.jobs:
         if job.operation.is_read:
             continue
@@ -172,25 +208,75 @@ def _compared(manifest: Manifest, view: LedgerView, seen: LedgerView, requests: 
             else _paired(_written(view, job), ((look["index"], look) for look in looks))
         )
         for row, look in pairs:
-            verdict, digest, why, _ = verdict_of(look)
-            if verdict == CHANGE and digest == NO_DIGEST:
-                verdict = BLIND  # it writes whatever stands there
+            verdict, why = _verdict(look)
             if verdict in (EQUAL, BLIND):
                 counts[verdict] += 1
                 continue
             turn = job.number, row["index"]
             if turn >= renamed.get(_organization(row["item"]), turn):
-                moved.append((things_of(job, row), turn, _moved(job, row, verdict, why)))
+                moved.append((job, row, _moved(job, row, verdict, why)))
             else:
                 counts[_ELSEWHERE] += 1
-    last = _last(manifest, view, frozenset[Thing]().union(*(things for things, *_ in moved)))
-    kept = [each for things, turn, each in moved if not things or min(last[thing] for thing in things) <= turn]
-    return Live(
+    things = [things_of(job, row) for job, row, _ in moved]
+    last = _last(manifest, view, frozenset[Thing]().union(*things))
+    kept, rests = list[Moved](), list[_Rest]()
+    for (job, row, each), own in zip(moved, things, strict=True):
+        left = {thing for thing in own if last[thing] <= (job.number, row["index"])}
+        item = _narrowed(job, row, left) if left and left != own else None
+        if item is not None:
+            rests.append(_Rest(job, item, each))
+        elif left or not own:
+            kept.append(each)
+    live = Live(
         equal=counts[EQUAL],
         unseen=counts[BLIND],
-        rewritten=counts[_ELSEWHERE] + len(moved) - len(kept),
+        rewritten=counts[_ELSEWHERE] + len(moved) - len(kept) - len(rests),
         requests=requests,
         moved=tuple(kept),
+    )
+    return live, rests
+
+
+def _verdict(look: dict[str, Any]) -> tuple[str, str]:
+    """Return what an item would do now, and why."""
+    verdict, digest, why, _ = verdict_of(look)
+    return (BLIND if verdict == CHANGE and digest == NO_DIGEST else verdict), why  # it writes whatever stands there
+
+
+def _narrowed(job: Job, row: Mapping[str, Any], left: Collection[Thing]) -> Item | None:
+    """Return what an item, by its line of the results, does to these of its things; None: it can't be divided."""
+    operation = job.operation
+    if not isinstance(operation, ChangesThings):
+        return None
+    found: Item | None = operation.narrowed(
+        without_expect(msgspec.convert(row["item"], operation.Item)), {thing for _, thing in left}
+    )
+    return found
+
+
+def _only_rests(wanted: Manifest, rests: Sequence[_Rest]) -> Manifest:
+    """Return the manifest of a look at them alone."""
+    jobs = []
+    for job in wanted.jobs:
+        items = tuple(msgspec.to_builtins(rest.item) for rest in rests if rest.job.number == job.number)
+        if items:
+            jobs.append(replace(job, items=items, items_path=None, derivation=None, defaults={}))
+    return replace(wanted, jobs=tuple(jobs), limit=None)
+
+
+def _with_rests(live: Live, rests: Sequence[_Rest], seen: LedgerView, requests: int) -> Live:
+    """Return what was found, with what was found of the rests, which were looked at in their order."""
+    moved = list(live.moved)
+    looks = [look for job in dict.fromkeys(rest.job.name for rest in rests) for look in seen.lines(job=job)]
+    for rest, look in zip(rests, map(orjson.loads, looks), strict=True):
+        verdict, why = _verdict(look)
+        if verdict not in (EQUAL, BLIND):
+            moved.append(msgspec.structs.replace(rest.moved, verdict=verdict, why=why))
+    return msgspec.structs.replace(
+        live,
+        rewritten=live.rewritten + len(rests) - (len(moved) - len(live.moved)),
+        requests=live.requests + requests,
+        moved=tuple(moved),
     )
 
 

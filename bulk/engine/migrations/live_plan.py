@@ -34,6 +34,9 @@ from bulk.storage.disk_threads import beside
 
 NO_DIGEST = bytes(16).hex()
 """Of an item of which nothing was seen."""
+LOOK = "look"
+"""The folder of the run that looks."""
+
 BEHIND = "an earlier item of the manifest changes it first: it needs a plan of its own, when that item is done"
 
 
@@ -83,7 +86,7 @@ async def look_at(
         seen, shown = await beside(around.disk, lambda: _folded(manifest, view, most_shown))
         identity, files = identity_of(checked), await beside(around.disk, lambda: files_digest(place))
     plan = PlanFile(
-        origin=Origin.of(manifest, overrides, cache),
+        origin=Origin.of(manifest, overrides, cache).without_secrets(),
         name=identity.name,
         base_url=identity.base_url,
         vendor=identity.vendor,
@@ -111,12 +114,12 @@ async def look_in(
     wanted = _to_look_at(manifest)
     if not wanted.jobs:
         return None
-    report = await execute(wanted, Origin.of(wanted), place / "look", display, environ, around)
+    report = await execute(wanted, Origin.of(wanted), place / LOOK, display, environ, around)
     if report.exit_code == ExitCode.CREDENTIAL_REFUSED:
         raise CredentialRefused("default", report.why)
     if report.exit_code not in COMPLETE:
         raise RunStopped(f"not every item could be looked at: {report.why}")
-    return LedgerView(place / "look"), report
+    return LedgerView(place / LOOK), report
 
 
 def _to_look_at(manifest: Manifest) -> Manifest:

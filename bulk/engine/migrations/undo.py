@@ -28,11 +28,15 @@ from bulk.ledger.directory import is_held
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.reading import Overrides, read_manifest
+from bulk.manifest.variables import escaped
 from bulk.redaction import redact
 from bulk.status import Display
 from bulk.storage.disk_threads import beside
 
 HISTORY_GONE = "its bytes can't be read any more: the commit before is not in the branch's history"
+_UNREAD = ".part"
+"""Ends the names of files with items whose bytes are still to be read."""
+
 COMES_ANEW = "a later item removed it, and it comes back under another number, as it was then"
 
 
@@ -83,7 +87,8 @@ async def write_undo(
     writing = _Writing(manifest, out)
     writing.refuse_existing()
     await beside(around.disk, lambda: writing.gather(view))
-    there = await read_bytes(writing.files(), manifest.platform, writing.folder, display, environ, around)
+    programs = manifest.path.resolve().parent
+    there = await read_bytes(writing.files(), manifest.platform, programs, writing.folder, display, environ, around)
     return await beside(around.disk, lambda: writing.finish(there))
 
 
@@ -129,8 +134,12 @@ class _Writing:
     def refuse_existing(self) -> None:
         if self.out.name in ("", "..") or self.out.is_dir():
             raise UsageError(f"{self.out} is a folder; name the file to write with -o, such as undo.yaml")
+        if self.out in (self.folder, self.list_path):
+            raise UsageError(
+                f"{self.out} is where what belongs to the manifest is written; name it {self.out.stem}.yaml"
+            )
         for path in (self.out, self.folder, self.list_path):
-            if path == self.folder and (path / READS).is_dir() and not self.out.exists():
+            if path == self.folder and (path / READS).is_dir() and any(path.glob(f"*{_UNREAD}")):
                 continue  # an earlier call that could not read all bytes: it goes on
             if path.exists() or path.is_symlink():
                 raise UsageError(f"{path} exists already; name another file with -o, or move it away")
@@ -172,7 +181,7 @@ class _Writing:
             item[file.field] = f"{self.folder.name}/{READS}/{SAVED}/{file.blob_sha}"
             line["blob"] = file.blob_sha
         if part.name not in outs:
-            outs[part.name] = stack.enter_context((self.folder / f"{part.name}.part").open("wb"))
+            outs[part.name] = stack.enter_context((self.folder / f"{part.name}{_UNREAD}").open("wb"))
         outs[part.name].write(msgspec.json.encode(line) + b"\n")
         part.items += 1
 
@@ -209,7 +218,9 @@ class _Writing:
                 self._finish_part(part, there)
             parts = [part for part in self._ordered() if part.items]
             if parts:
-                self.out.write_text("".join(self._manifest_lines(parts)), encoding="utf-8")
+                self.out.write_text(escaped("".join(self._manifest_lines(parts))), encoding="utf-8")
+            elif not any(self.folder.iterdir()):
+                self.folder.rmdir()
             told = [*_section("What does not come back", self.lost), *_section("What comes back in part", self.kept)]
             if told:
                 self.list_path.write_text(redact("\n".join(told)) + "\n", encoding="utf-8")
@@ -225,7 +236,7 @@ class _Writing:
         )
 
     def _finish_part(self, part: _Part, there: frozenset[str]) -> None:
-        raw = self.folder / f"{part.name}.part"
+        raw = self.folder / f"{part.name}{_UNREAD}"
         with raw.open("rb") as lines, (self.folder / f"{part.name}.jsonl").open("wb") as out:
             for line in lines:
                 found = msgspec.json.decode(line)
@@ -248,7 +259,9 @@ class _Writing:
     def _manifest_lines(self, parts: list[_Part]) -> Iterator[str]:
         yield f"# Takes back the run {json.dumps(self.manifest.name)}: read it, then `bulk plan` and `bulk run` it.\n"
         yield f"version: 1\nname: {json.dumps('undo-' + self.manifest.name)}\n"
-        yield f"platform: {json.dumps(section_of(self.manifest.platform))}\njobs:\n"
+        programs = self.manifest.path.resolve().parent
+        platform = section_of(self.manifest.platform, None if programs == self.out.resolve().parent else programs)
+        yield f"platform: {json.dumps(platform)}\njobs:\n"
         needed_by: dict[str, list[str]] = {}
         for job in self.manifest.jobs:
             for need in (*job.needs, *(job.derivation.needs if job.derivation is not None else ())):

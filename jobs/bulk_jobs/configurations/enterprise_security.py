@@ -6,7 +6,7 @@ repositories can't, so that is never called verified. Source: specification, Leg
 analysis; operations.md.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
@@ -172,6 +172,10 @@ class UpdateEnterpriseSecurity(
 
     def things(self, item: UpdateEnterpriseSecurityItem) -> tuple[str, ...]:
         return tuple(urls.place(_path(item), name) for name in {**_given(item), **(item.expect or {})})
+
+    def narrowed(self, item: UpdateEnterpriseSecurityItem, things: Collection[str]) -> UpdateEnterpriseSecurityItem:
+        others = {name: UNSET for name in _given(item) if urls.place(_path(item), name) not in things}
+        return msgspec.structs.replace(item, **others)
 
     def shows(self, result: Any, body: Any) -> bool:
         return isinstance(result, dict) and UNREADABLE not in result and _is_so(result, body)

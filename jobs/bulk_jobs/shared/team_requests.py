@@ -4,10 +4,11 @@ What a list or an answer says is compared without case, as the platform does. So
 organization assignments.
 """
 
-from collections.abc import Container, Generator, Iterable, Iterator
+from collections.abc import Collection, Container, Generator, Iterable, Iterator
 from itertools import islice
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta
 
 from bulk import urls
@@ -65,6 +66,12 @@ class ChangesAssignments(ChangesThings[ItemT], Combinable[ItemT], Undoable[ItemT
     def things(self, item: Any) -> tuple[str, ...]:
         slugs = item.organization_slugs if isinstance(item, OrganizationsItem) else (item.org,)
         return tuple(urls.place(path(item), slug) for slug in slugs)
+
+    def narrowed(self, item: Any, things: Collection[str]) -> Any:
+        if not isinstance(item, OrganizationsItem):
+            return None
+        slugs = [slug for slug in item.organization_slugs if urls.place(path(item), slug) in things]
+        return msgspec.structs.replace(item, organization_slugs=slugs)
 
 
 NOT_KNOWN = Irreversible("what was assigned before is not known")
