@@ -107,6 +107,7 @@ async def look_back(
             manifest,
             jobs=await beside(around.disk, lambda: tuple(_known(job, view, run_dir, place) for job in manifest.jobs)),
         )
+        wanted = await beside(around.disk, lambda: _only_begun(wanted, view))
         wanted = replace(wanted, jobs=tuple(map(_looking_back, wanted.jobs)))
         found = await look_in(wanted, place, environ, display, around)
         if found is None:
@@ -156,6 +157,17 @@ def _known(job: Job, view: LedgerView, run_dir: Path, place: Path) -> Job:
         for _, line in _paired(_written(view, job), enumerate(lines)):
             out.write(msgspec.json.encode(msgspec.json.decode(line, type=_Made).item) + b"\n")
     return replace(job, derivation=None, items=None, items_path=path, defaults={})
+
+
+def _only_begun(wanted: Manifest, view: LedgerView) -> Manifest:
+    """Return the manifest without jobs that wrote nothing, and up to the last item that any of them wrote."""
+    jobs, most = [], 0
+    for job in wanted.jobs:
+        last = max((row["index"] for row in _written(view, job)), default=-1)
+        if last >= 0:
+            jobs.append(job)
+            most = max(most, last + 1)
+    return replace(wanted, jobs=tuple(jobs), limit=most)
 
 
 def _looking_back(job: Job) -> Job:

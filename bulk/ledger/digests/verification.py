@@ -169,7 +169,12 @@ def _check_lines(run_dir: Path, connection: sqlite3.Connection, last: LastLeaves
         for place in places:
             found.add(what, RESULTS, message, names.get(place.job), place.item)
 
-    with (run_dir / RESULTS).open("rb") as file:
+    try:
+        results = (run_dir / RESULTS).open("rb")
+    except OSError as error:
+        found.add("file", RESULTS, f"it can't be read: {error.strerror}")
+        return
+    with results as file:
         other = list(wrong_lines(connection, file.fileno(), last))
         wrong = [place for place, is_bound in other if is_bound]
         found.unbound = len(other) - len(wrong)

@@ -1,4 +1,4 @@
-"""`bulk verify --live` of items that change several things, of which a later item of the run has changed some."""
+"""`bulk verify --live` looks at what the run has left: of an item what no later one has changed, and no more items."""
 
 import json
 import sqlite3
@@ -85,6 +85,20 @@ def test_what_is_left_of_settings(tmp_path: Path, home: Home) -> None:
         assert looked(home) == (1, 1, ["first"], 1)
         settings(sandbox, **{ONE: True, OTHER: True, TWO: False})
         assert looked(home) == (1, 2, ["two"], 0)
+
+
+def test_what_a_stopped_run_did_not_reach_is_not_looked_at(tmp_path: Path, home: Home) -> None:
+    """Of a run that waits for its second wave, that is one item of a hundred, and no job that has written nothing."""
+    place = {"owner": "acme-eng", "repo": "hello-world", "branch": "main", "message": "m", "content": "eA=="}
+    files = [{**place, "path": f"new/{number}"} for number in range(100)]
+    later = {"operation": "contents.put", "needs": ["files"], "items": [{**place, "path": "later"}]}
+    jobs = {"files": {"operation": "contents.put", "items": files}, "later": later}
+    with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
+        home.manifest(sandbox.base_url, jobs, limits={"waves": [1, "rest"], "gate": "manual"})
+        assert home.run("run", "manifest.yaml", "--run-dir", "run", *QUIET).exit_code == 3
+        sent = len(sandbox.requests())
+        assert looked(home) == (0, 1, [], 0)
+        assert len(sandbox.requests()) == sent + 1
 
 
 def test_files_that_items_name_are_those_that_were_sent(tmp_path: Path, home: Home) -> None:

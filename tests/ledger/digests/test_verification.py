@@ -65,6 +65,19 @@ def test_what_the_run_did_is_intact(run_dir: Path) -> None:
     assert "none of this chain" in flaw.message
 
 
+def test_a_file_that_is_gone_is_named(run_dir: Path) -> None:
+    """Each of them, and no other for it; the ledger is no run directory without itself."""
+    for path in sorted(run_dir.iterdir()):
+        if path.name in ("ledger.db", "run.lock"):
+            continue
+        data = path.read_bytes()
+        path.unlink()
+        found = verify(run_dir)
+        assert {flaw.file for flaw in found.flaws} == ({path.name} if path.name != "digests.json" else set()), path.name
+        path.write_bytes(data)
+    assert verify(run_dir).flaws == ()
+
+
 def flip_bytes(run_dir: Path, most: int) -> None:
     """Flip so many bytes of every file, one after the other; each must be found."""
     dice = random.Random(1)
