@@ -5,7 +5,7 @@ A file whose bytes are not those that git's name for them says is not taken for 
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -23,56 +23,67 @@ from bulk.manifest.variables import escaped
 from bulk.status import Display
 
 READS = "reads"
-SAVED = "saved"
+READS_ELSEWHERE = "reads-elsewhere"
+_SAVED = "saved"
 
 
-async def read_bytes(
-    files: Mapping[str, Iterable[FileBefore]],
-    platform: Platform,
-    programs: Path,
-    folder: Path,
-    display: Display,
-    environ: Mapping[str, str],
-    around: Surroundings,
-) -> frozenset[str]:
-    """Read files into `folder/reads/saved/`, each under its blob's name, and return the names of those that are there.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How files are read.
 
-    Args:
-        files: by the name of the credential that they are read with; none twice.
+    Attributes:
         programs: the folder in which programs that print tokens run.
-        folder: where the reads have their run directory: giving the same again goes on with it.
-
-    Raises:
-        BulkError: they can't be read now.
+        folder: where the reads have their run directories.
     """
-    jobs: dict[str, object] = {}
-    for credential, wanted in files.items():
-        by_operation: dict[str, list[FileBefore]] = {}
-        for file in wanted:
-            by_operation.setdefault(file.operation, []).append(file)
-        for operation, each in by_operation.items():
-            name = f"reads-{len(jobs)}"
-            items = folder / f"{name}.jsonl"
-            with items.open("wb") as out:
-                for file in each:
-                    out.write(msgspec.json.encode({"id": file.blob_sha, **file.item}) + b"\n")
-            jobs[name] = {"operation": operation, "credential": credential, "items": items.name, "save": "{id}"}
-    if not jobs:
-        return frozenset()
-    path = folder / "reads.yaml"
-    manifest_text = msgspec.json.encode(
-        {"version": 1, "platform": section_of(platform, programs), "jobs": jobs}
-    ).decode()
-    path.write_text(escaped(manifest_text), encoding="utf-8")
-    manifest = read_manifest(path, Overrides(), {})  # where the run was, whatever the environment says
-    origin = Origin.of(manifest)
-    report = await execute(manifest, origin, folder / READS, display, environ, replace(around, is_steered=False))
-    if report.exit_code == ExitCode.CREDENTIAL_REFUSED:
-        raise CredentialRefused("default", report.why)
-    if report.exit_code not in COMPLETE:
-        raise RunStopped(f"the files from before could not all be read: {report.why}; give the same command again")
-    names = {file.blob_sha for wanted in files.values() for file in wanted}
-    return frozenset(name for name in names if _is_blob(folder / READS / SAVED / name, name))
+
+    platform: Platform
+    programs: Path
+    folder: Path
+    display: Display
+    environ: Mapping[str, str]
+    around: Surroundings
+
+    async def read(self, run: str, files: Mapping[str, Iterable[FileBefore]]) -> dict[str, str]:
+        """Read files, and return where the bytes of each blob are, seen from the folder; those that are not there are
+        left out.
+
+        Args:
+            run: name of the run directory: giving the same again goes on with it.
+            files: by the name of the credential that they are read with.
+
+        Raises:
+            BulkError: they can't be read now.
+        """
+        jobs: dict[str, object] = {}
+        saved: dict[str, str] = {}
+        for credential, wanted in files.items():
+            by_operation: dict[str, list[FileBefore]] = {}
+            for file in wanted:
+                by_operation.setdefault(file.operation, []).append(file)
+            for operation, each in by_operation.items():
+                name = f"{run}-{len(jobs)}"
+                items = self.folder / f"{name}.jsonl"
+                with items.open("wb") as out:
+                    for file in each:
+                        place = file.blob_sha if file.blob_sha not in saved else f"{file.blob_sha}-{len(saved)}"
+                        saved[place] = file.blob_sha
+                        out.write(msgspec.json.encode({"id": place, **file.item}) + b"\n")
+                jobs[name] = {"operation": operation, "credential": credential, "items": items.name, "save": "{id}"}
+        if not jobs:
+            return {}
+        path = self.folder / f"{run}.yaml"
+        section = section_of(self.platform, self.programs)
+        text = msgspec.json.encode({"version": 1, "platform": section, "jobs": jobs}).decode()
+        path.write_text(escaped(text), encoding="utf-8")
+        manifest = read_manifest(path, Overrides(), {})  # where the run was, whatever the environment says
+        around = replace(self.around, is_steered=False)
+        report = await execute(manifest, Origin.of(manifest), self.folder / run, self.display, self.environ, around)
+        if report.exit_code == ExitCode.CREDENTIAL_REFUSED:
+            raise CredentialRefused("default", report.why)
+        if report.exit_code not in COMPLETE:
+            raise RunStopped(f"the files from before could not all be read: {report.why}; give the same command again")
+        read = ((blob, f"{run}/{_SAVED}/{place}") for place, blob in saved.items())
+        return {blob: place for blob, place in read if _is_blob(self.folder / place, blob)}
 
 
 def section_of(platform: Platform, programs: Path | None) -> dict[str, object]:

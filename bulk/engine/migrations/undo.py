@@ -18,7 +18,7 @@ import msgspec
 from bulk.capabilities import FileBefore, Irreversible
 from bulk.engine.execution import MANIFEST
 from bulk.engine.migrations import undo_items
-from bulk.engine.migrations.file_bytes import READS, SAVED, read_bytes, section_of
+from bulk.engine.migrations.file_bytes import READS, READS_ELSEWHERE, Reading, section_of
 from bulk.engine.migrations.undo_items import Taken
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
@@ -88,7 +88,11 @@ async def write_undo(
     writing.refuse_existing()
     await beside(around.disk, lambda: writing.gather(view))
     programs = manifest.path.resolve().parent
-    there = await read_bytes(writing.files(), manifest.platform, programs, writing.folder, display, environ, around)
+    reading = Reading(manifest.platform, programs, writing.folder, display, environ, around)
+    there = await reading.read(READS, writing.files())
+    elsewhere = await beside(around.disk, lambda: writing.elsewhere(there))
+    if elsewhere:
+        there = {**there, **await reading.read(READS_ELSEWHERE, elsewhere)}
     return await beside(around.disk, lambda: writing.finish(there))
 
 
@@ -169,17 +173,16 @@ class _Writing:
         if taken.way.comes_anew:
             self.anew.update(taken.lanes)
         part = self._part(taken.job, taken.way.operation)
-        item, file = dict(taken.way.item), taken.way.file
-        line = {"about": _told(taken, ""), "loses": taken.way.loses, "item": item}
+        line = {"about": _told(taken, ""), "loses": taken.way.loses, "item": taken.way.item}
         if taken.way.comes_anew:
             line["anew"] = sorted(taken.lanes)
         if taken.way.renamed is not None:
             former, name = taken.way.renamed
             self.names[former.casefold()] = self.names.get(name.casefold(), name)
-        if file is not None:
-            self.wanted.setdefault(file.blob_sha, (taken.job.credential, self._readable(file)))
-            item[file.field] = f"{self.folder.name}/{READS}/{SAVED}/{file.blob_sha}"
-            line["blob"] = file.blob_sha
+        if taken.way.file is not None:
+            file = self._readable(taken.way.file)
+            self.wanted.setdefault(file.blob_sha, (taken.job.credential, file))
+            line["file"] = [taken.job.credential, msgspec.to_builtins(file)]
         if part.name not in outs:
             outs[part.name] = stack.enter_context((self.folder / f"{part.name}{_UNREAD}").open("wb"))
         outs[part.name].write(msgspec.json.encode(line) + b"\n")
@@ -204,13 +207,26 @@ class _Writing:
         return found
 
     def files(self) -> dict[str, list[FileBefore]]:
-        """Return whose bytes are needed, by credential."""
+        """Return whose bytes are needed, by credential: of equal bytes one file."""
         files: dict[str, list[FileBefore]] = {}
         for credential, file in self.wanted.values():
             files.setdefault(credential, []).append(file)
         return files
 
-    def finish(self, there: frozenset[str]) -> UndoSummary:
+    def elsewhere(self, there: Mapping[str, str]) -> dict[str, list[FileBefore]]:
+        """Return all other files with bytes that are not `there`, by credential: of one alone they may be gone."""
+        files: dict[str, list[FileBefore]] = {}
+        for part in self.parts.values() if len(there) < len(self.wanted) else ():
+            with (self.folder / f"{part.name}{_UNREAD}").open("rb") as lines:
+                for found in map(msgspec.json.decode, lines):
+                    if "file" not in found:
+                        continue
+                    credential, file = msgspec.convert(found["file"], tuple[str, FileBefore])
+                    if file.blob_sha not in there and (credential, file) != self.wanted[file.blob_sha]:
+                        files.setdefault(credential, []).append(file)
+        return files
+
+    def finish(self, there: Mapping[str, str]) -> UndoSummary:
         """Write the rest, without the items whose bytes are not there."""
         try:
             self.lost += [told for lanes, told in self.told_anew if not self.gone.issuperset(lanes)]
@@ -235,7 +251,7 @@ class _Writing:
             irreversible=len(self.lost),
         )
 
-    def _finish_part(self, part: _Part, there: frozenset[str]) -> None:
+    def _finish_part(self, part: _Part, there: Mapping[str, str]) -> None:
         raw = self.folder / f"{part.name}{_UNREAD}"
         with raw.open("rb") as lines, (self.folder / f"{part.name}.jsonl").open("wb") as out:
             for line in lines:
@@ -243,10 +259,13 @@ class _Writing:
                 if self.gone.issuperset(found.get("anew") or ("",)):
                     part.items -= 1
                     continue
-                if "blob" in found and found["blob"] not in there:
-                    self.lost.append(found["about"] + HISTORY_GONE)
-                    part.items -= 1
-                    continue
+                if "file" in found:
+                    file = found["file"][1]
+                    if file["blob_sha"] not in there:
+                        self.lost.append(found["about"] + HISTORY_GONE)
+                        part.items -= 1
+                        continue
+                    found["item"][file["field"]] = f"{self.folder.name}/{there[file['blob_sha']]}"
                 if found["loses"]:
                     self.kept.append(f"{found['about']}without {found['loses']}")
                 out.write(msgspec.json.encode(found["item"]) + b"\n")

@@ -1,14 +1,18 @@
 """Where `bulk undo` writes, and with what it reads: nothing of another undo is lost, and credentials are the run's."""
 
+import hashlib
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.support.platform import ADMIN, Home, served
+from tests.e2e.support.state_dump import dump
 
 QUIET = ("--progress", "none")
+SAME = hashlib.sha1(b"blob 5\0same\n", usedforsecurity=False).hexdigest()
 PLACE = {"owner": "acme-eng", "repo": "hello-world", "branch": "main", "message": "m"}
 
 
@@ -72,6 +76,43 @@ def test_the_credentials_of_an_undo_are_those_of_its_run(tmp_path: Path, home: H
         assert ran.exit_code == 0, ran.out + ran.err
         assert [line["outcome"] for line in home.results("undoing")] == ["succeeded"] * 4
         (home.folder / "token").unlink()  # what every test has written is searched for tokens
+
+
+def without_history(repository: Path) -> None:
+    """Somebody else begins the branch of a repository anew, with the files that it has."""
+
+    def git(*arguments: str) -> str:
+        name = ("-c", "user.name=x", "-c", "user.email=x@example.com")
+        return subprocess.run(
+            ("git", "-C", repository, *name, *arguments), check=True, capture_output=True, text=True
+        ).stdout
+
+    git("update-ref", "refs/heads/main", git("commit-tree", "main^{tree}", "-m", "Anew").strip())
+    git("reflog", "expire", "--expire=now", "--all")
+    git("gc", "--quiet", "--prune=now")
+
+
+def test_bytes_that_one_file_has_lost_come_from_another(tmp_path: Path, home: Home) -> None:
+    """Of files that were equal one is read; where its history is gone, the others are. What no file has any more is
+    listed."""
+    names = ["one", "two", "three"]
+    repositories = [
+        {"organization": "acme-labs", "name": name, "files": {"same": "same\n", "own": f"{name}\n"}} for name in names
+    ]
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": repositories}) as sandbox:
+        place = {"owner": "acme-labs", "branch": "main", "message": "m", "content": "eA=="}
+        items = [{**place, "repo": name, "path": path} for name in names for path in ("same", "own")]
+        home.manifest(sandbox.base_url, {"files": {"operation": "contents.put", "items": items}})
+        assert home.run("run", "manifest.yaml", "--run-dir", "run", *QUIET).exit_code == 0
+        for name in names[1:]:
+            without_history(sandbox.folder / "state" / "repositories" / "acme-labs" / f"{name}.git")
+        told = home.run("undo", "run", "-o", "undo.yaml", *QUIET)
+        assert told.out == "undo: 4 items in 1 job · cannot be undone 2, listed in undo.txt\n"
+        listed = (home.folder / "undo.txt").read_text()
+        assert ["acme-labs/two own" in listed, "acme-labs/three own" in listed, "same" in listed] == [True, True, False]
+        assert home.run("run", "undo.yaml", "--run-dir", "undoing", *QUIET).exit_code == 0
+        after = dump(sandbox.folder / "state")
+        assert {after["file", f"acme-labs/{name}", "same"] for name in names} == {SAME}
 
 
 def test_a_plan_holds_no_secret_that_a_command_holds(tmp_path: Path, home: Home) -> None:
