@@ -81,7 +81,8 @@ def digest_of(before: Any) -> bytes:
 
 
 async def look(sender: RequestSender, operation: AnyOperation, item: Item, context: RequestContext) -> Outcome:
-    """Return what an item would do, as the result of an outcome that succeeded: `verdict`, `before` and `why`."""
+    """Return what an item would do, as the result of an outcome that succeeded: `verdict`, `before`,
+    `why`, and `is_seen`: whether the platform has shown it."""
     steps = operation.steps_to_look(item) if isinstance(operation, LooksFirst) else operation.steps(item)
     has_looked = False
     try:
@@ -93,14 +94,14 @@ async def look(sender: RequestSender, operation: AnyOperation, item: Item, conte
             reply = await sender.read(replace(request, is_fresh=False), context)
             if isinstance(reply, Outcome):
                 steps.close()
-                return _found(_verdict_of(reply), why=_why(reply))
+                return _ended(reply)
             has_looked = True
             request = advance(steps, reply, Outcome)
     except (OperationFlaw, ValueError, TypeError) as flaw:
         log.warning("%s can't be looked at", operation.name, exc_info=flaw)
         return failed(ErrorCode.BAD_RESPONSE, f"it can't be looked at ({flaw})")
     if isinstance(request, Outcome):
-        return _found(_verdict_of(request), why=_why(request))
+        return _ended(request)
     steps.close()
     before = request.before[0] if request.shared_by and request.before is not UNSEEN else request.before
     if before is UNSEEN or not has_looked:
@@ -116,9 +117,31 @@ def _verdict_of(outcome: Outcome) -> str:
     return PENDING if is_absent else CONFLICT
 
 
-def _why(outcome: Outcome) -> str:
-    return "" if outcome.error is None else outcome.error.message
+NOT_SEEN: Final = frozenset(
+    (
+        ErrorCode.INVALID_ITEM,
+        ErrorCode.UNAUTHORIZED,
+        ErrorCode.FORBIDDEN,
+        ErrorCode.RATE_LIMITED,
+        ErrorCode.TOO_LARGE,
+        ErrorCode.SERVER_ERROR,
+        ErrorCode.TIMEOUT,
+        ErrorCode.CONNECTION,
+        ErrorCode.BAD_RESPONSE,
+    )
+)
+"""Errors of a look that say nothing of what is there."""
 
 
-def _found(verdict: str, before: Any = UNSEEN, why: str = "") -> Outcome:
-    return succeeded({"verdict": verdict, "before": digest_of(before).hex(), "why": why})
+def _ended(outcome: Outcome) -> Outcome:
+    """Return what was found of an item that ended before its first write."""
+    error = outcome.error
+    return _found(
+        _verdict_of(outcome),
+        why="" if error is None else error.message,
+        is_seen=error is None or error.code not in NOT_SEEN,
+    )
+
+
+def _found(verdict: str, before: Any = UNSEEN, why: str = "", *, is_seen: bool = True) -> Outcome:
+    return succeeded({"verdict": verdict, "before": digest_of(before).hex(), "why": why, "is_seen": is_seen})

@@ -24,7 +24,7 @@ from bulk.engine.migrations.live_plan import LOOK, NO_DIGEST, look_in, verdict_o
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import RunDirectoryError
-from bulk.execute.preview import BLIND, CHANGE, EQUAL
+from bulk.execute.preview import BLIND, CHANGE, EQUAL, NOT_SEEN
 from bulk.ledger.digests.verification import Verification
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Manifest
@@ -37,6 +37,9 @@ from bulk.storage.disk_threads import beside
 
 T = TypeVar("T")
 WROTE: Final = frozenset((OutcomeKind.SUCCEEDED,))
+
+MOST_REASONS: Final = 3
+"""Reasons that are told why items can't be looked at (count)."""
 
 _ELSEWHERE: Final = "elsewhere"
 """Of an item whose organization the run has renamed later."""
@@ -66,6 +69,7 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
         equal, unseen: items that are as the run left them, and those that can't be looked at (counts).
         rewritten: items over which a later item of the run has written (count).
         requests: that were sent (count). moved: what somebody else has changed since.
+        reasons: why items could not be looked at, such as a credential that may not: the first few, each once.
     """
 
     equal: int
@@ -73,6 +77,7 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
     rewritten: int
     requests: int
     moved: tuple[Moved, ...]
+    reasons: tuple[str, ...] = ()
 
 
 class Verified(Verification, frozen=True, kw_only=True):
@@ -209,6 +214,7 @@ class _Rest:
 def _compared(manifest: Manifest, view: LedgerView, seen: LedgerView, requests: int) -> tuple[Live, list[_Rest]]:
     counts, renamed = {EQUAL: 0, BLIND: 0, _ELSEWHERE: 0}, _renamed(manifest, view)
     moved: list[tuple[Job, Any, Moved]] = []
+    reasons = dict[str, None]()
     for job in manifest.jobs:
         if job.operation.is_read:
             continue
@@ -223,6 +229,8 @@ def _compared(manifest: Manifest, view: LedgerView, seen: LedgerView, requests: 
             verdict, why = _verdict(look)
             if verdict in (EQUAL, BLIND):
                 counts[verdict] += 1
+                if why and verdict == BLIND and len(reasons) < MOST_REASONS:
+                    reasons[why] = None
                 continue
             turn = job.number, row["index"]
             if turn >= renamed.get(_organization(row["item"]), turn):
@@ -245,14 +253,19 @@ def _compared(manifest: Manifest, view: LedgerView, seen: LedgerView, requests: 
         rewritten=counts[_ELSEWHERE] + len(moved) - len(kept) - len(rests),
         requests=requests,
         moved=tuple(kept),
+        reasons=tuple(reasons),
     )
     return live, rests
 
 
 def _verdict(look: dict[str, Any]) -> tuple[str, str]:
-    """Return what an item would do now, and why."""
+    """Return what an item would do now, and why; also why it can't be looked at."""
     verdict, digest, why, _ = verdict_of(look)
-    return (BLIND if verdict == CHANGE and digest == NO_DIGEST else verdict), why  # it writes whatever stands there
+    if verdict == CHANGE and digest == NO_DIGEST:
+        return BLIND, ""  # it writes whatever stands there
+    error, result = look["error"], look["result"]
+    is_seen = error["code"] not in NOT_SEEN if error is not None else result["is_seen"]
+    return (verdict if is_seen else BLIND), why
 
 
 def _narrowed(job: Job, row: Mapping[str, Any], left: Collection[Thing]) -> Item | None:
@@ -278,15 +291,17 @@ def _only_rests(wanted: Manifest, rests: Sequence[_Rest]) -> Manifest:
 
 def _with_rests(live: Live, rests: Sequence[_Rest], seen: LedgerView, requests: int) -> Live:
     """Return what was found, with what was found of the rests, which were looked at in their order."""
-    moved = list(live.moved)
+    moved, unseen = list(live.moved), 0
     looks = [look for job in dict.fromkeys(rest.job.name for rest in rests) for look in seen.lines(job=job)]
     for rest, look in zip(rests, map(orjson.loads, looks), strict=True):
         verdict, why = _verdict(look)
+        unseen += verdict == BLIND
         if verdict not in (EQUAL, BLIND):
             moved.append(msgspec.structs.replace(rest.moved, verdict=verdict, why=why))
     return msgspec.structs.replace(
         live,
-        rewritten=live.rewritten + len(rests) - (len(moved) - len(live.moved)),
+        unseen=live.unseen + unseen,
+        rewritten=live.rewritten + len(rests) - unseen - (len(moved) - len(live.moved)),
         requests=live.requests + requests,
         moved=tuple(moved),
     )

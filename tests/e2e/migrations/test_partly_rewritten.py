@@ -101,6 +101,27 @@ def test_what_a_stopped_run_did_not_reach_is_not_looked_at(tmp_path: Path, home:
         assert len(sandbox.requests()) == sent + 1
 
 
+def test_what_can_not_be_looked_at_has_not_moved(tmp_path: Path, home: Home) -> None:
+    """A secret that is not there any more, and a credential that may not look: nobody has changed anything."""
+    home.variables["HOOK_SECRET"] = "a-secret-of-a-hook"
+    config = {"url": "https://u.example.com/y", "secret": "env:HOOK_SECRET"}
+    jobs = {
+        "hook": {"operation": "webhook.create", "items": [{"org": "acme-ops", "config": config}]},
+        "given": {"operation": "team-organization.assign", "items": [{**TEAM, "org": "acme-labs"}]},
+    }
+    with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
+        home.manifest(sandbox.base_url, jobs)
+        assert home.run("run", "manifest.yaml", "--run-dir", "run", *QUIET).exit_code == 0
+        del home.variables["HOOK_SECRET"]
+        assert looked(home) == (0, 1, [], 0)
+        home.token = "sbx-read-only"
+        told = home.run("verify", "run", "--live")
+        assert told.exit_code == 0, told.out
+        assert "0 as left, 0 moved, 2 that can't be looked at" in told.out
+        assert "  can't be looked at: Resource not accessible by this token" in told.out
+        assert "  can't be looked at: config.secret: the environment variable HOOK_SECRET is not set" in told.out
+
+
 def test_files_that_items_name_are_those_that_were_sent(tmp_path: Path, home: Home) -> None:
     """Other bytes in a file that an item names would be compared with what the run has left: that is refused."""
     place = {"owner": "acme-eng", "repo": "hello-world", "branch": "main", "message": "m", "content_file": "body"}

@@ -84,6 +84,7 @@ def _live_lines(live: "Live", run_dir: Path, *, is_all: bool) -> list[str]:
     unseen = f", {count(live.unseen)} that can't be looked at" if live.unseen else ""
     moved = f"live: {count(live.equal)} as left, {count(len(live.moved))} moved{unseen}{rewritten}"
     lines = [f"{moved}; {counted(live.requests, 'request')}, reads alone"]
+    lines += [f"  can't be looked at: {safe(reason, 200)}" for reason in live.reasons]
     shown = live.moved if is_all else live.moved[:_MOST]
     for each in shown:
         why = f": {safe(each.why, 200)}" if each.why else ""
