@@ -33,7 +33,7 @@ from bulk.redaction import redact
 from bulk.status import Display
 from bulk.storage.disk_threads import beside
 
-HISTORY_GONE = "its bytes can't be read any more: the commit before is not in the branch's history"
+BYTES_GONE = "its bytes can't be read any more, neither at the commit before its write nor in a file that was equal"
 _UNREAD = ".part"
 """Ends the names of files with items whose bytes are still to be read."""
 
@@ -262,7 +262,7 @@ class _Writing:
                 if "file" in found:
                     file = found["file"][1]
                     if file["blob_sha"] not in there:
-                        self.lost.append(found["about"] + HISTORY_GONE)
+                        self.lost.append(found["about"] + BYTES_GONE)
                         part.items -= 1
                         continue
                     found["item"][file["field"]] = f"{self.folder.name}/{there[file['blob_sha']]}"
