@@ -111,8 +111,7 @@ class ChangesThings(Operation[ItemT]):
         raise TypeError(f"{type(self).__name__} changes things and lacks things()")
 
     def narrowed(self, item: ItemT, things: Collection[str]) -> ItemT | None:
-        """Return what `item` does to those of its `things` alone, of which there are several; None: it is one change of
-        all."""
+        """Return what `item` does to those of its `things` alone; None: it is one change of all."""
         return None
 
     def shows(self, result: Any, body: Any) -> bool:
@@ -306,9 +305,10 @@ class Undo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Irreversible(msgspec.Struct, frozen=True):
-    """Why an item can't be taken back, as a sentence for people."""
+    """Why an item can't be taken back. `removes`: what it changed is gone, with all that was done to it."""
 
     why: str
+    removes: bool = False
 
 
 class Undoable(Operation[ItemT]):

@@ -37,6 +37,7 @@ BYTES_GONE = "its bytes can't be read any more, neither at the commit before its
 _UNREAD = ".part"
 """Ends the names of files with items whose bytes are still to be read."""
 
+REMOVED = "a later item removed it, and it does not come back"
 COMES_ANEW = "a later item removed it, and it comes back under another number, as it was then"
 
 
@@ -113,6 +114,7 @@ class _Writing:
     Attributes:
         names: those that items taken back later use, in lower case, and what bears them now.
         anew: lanes of what comes back under another number; gone: of them, what was not there before the run either.
+        removed: lanes of what the run has removed for good.
         told_anew: changes of such things, with their lanes: what is lost of them.
     """
 
@@ -125,6 +127,7 @@ class _Writing:
     names: dict[str, str] = field(default_factory=dict)
     anew: set[str] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
+    removed: set[str] = field(default_factory=set)
     told_anew: list[tuple[frozenset[str], str]] = field(default_factory=list)
 
     @property
@@ -163,6 +166,11 @@ class _Writing:
     def _add(self, taken: Taken, outs: dict[str, BinaryIO], stack: ExitStack) -> None:
         if isinstance(taken.way, Irreversible):
             self.lost.append(_told(taken, taken.way.why))
+            if taken.way.removes:
+                self.removed.update(taken.lanes)
+            return
+        if not self.removed.isdisjoint(taken.lanes):
+            self.lost.append(_told(taken, REMOVED))
             return
         if not self.anew.isdisjoint(taken.lanes):
             self.told_anew.append((taken.lanes, _told(taken, COMES_ANEW)))

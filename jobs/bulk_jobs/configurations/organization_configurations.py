@@ -234,7 +234,7 @@ class UpdateOrganizationConfiguration(
         )
 
 
-class DeleteOrganizationConfiguration(ChangesThings[ConfigurationItem], Returns[Numbered]):
+class DeleteOrganizationConfiguration(ChangesThings[ConfigurationItem], Undoable[ConfigurationItem], Returns[Numbered]):
     """Delete a code security configuration of an organization. Its repositories keep their settings.
 
     Requests:  2: a look, then the deletion. Where it is not there 3: the organization's rulesets, and a second look.
@@ -299,6 +299,9 @@ class DeleteOrganizationConfiguration(ChangesThings[ConfigurationItem], Returns[
         if not (yield from presence.can_see(item.org)):
             return Undecided("the organization can't be seen any more")
         return succeeded({"id": item.configuration_id}, note="the answer was lost; the configuration is gone")
+
+    def undo(self, item: ConfigurationItem, before: Any, result: Any) -> Undo | Irreversible:
+        return Irreversible("nothing in the platform's interface takes it back", removes=True)
 
 
 class SetDefaultConfiguration(Operation[SetDefaultItem], Returns[DefaultConfiguration]):

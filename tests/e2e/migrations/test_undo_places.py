@@ -78,6 +78,30 @@ def test_the_credentials_of_an_undo_are_those_of_its_run(tmp_path: Path, home: H
         (home.folder / "token").unlink()  # what every test has written is searched for tokens
 
 
+def test_what_a_run_has_changed_and_then_removed_is_listed(tmp_path: Path, home: Home) -> None:
+    """A configuration that is deleted does not come back, so that nothing of it is promised; others are taken back."""
+    update, place = "organization-configuration.update", {"org": "acme-eng", "configuration_id": 2002}
+    jobs = {
+        "described": {"operation": update, "items": [{**place, "description": "ours"}]},
+        "other": {"operation": update, "items": [{**place, "configuration_id": 2001, "description": "ours"}]},
+        "deleted": {
+            "operation": "organization-configuration.delete",
+            "needs": ["described"],
+            "items": [{**place, "org": "Acme-Eng"}],
+        },
+    }
+    with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
+        home.manifest(sandbox.base_url, jobs, limits={"settle": "1s"})
+        ran = home.run("run", "manifest.yaml", "--run-dir", "run", "--yes", *QUIET)
+        assert ran.exit_code == 0, ran.err
+        told = home.run("undo", "run", "-o", "undo.yaml", *QUIET)
+        assert told.out == "undo: 1 item in 1 job · cannot be undone 2, listed in undo.txt\n"
+        lines = (home.folder / "undo.txt").read_text().splitlines()
+        assert [line.split()[0] for line in lines[1:]] == ["deleted", "described"]
+        assert lines[-1].endswith(": a later item removed it, and it does not come back")
+        assert home.run("run", "undo.yaml", "--run-dir", "undoing", *QUIET).exit_code == 0
+
+
 def without_history(repository: Path) -> None:
     """Somebody else begins the branch of a repository anew, with the files that it has."""
 
