@@ -59,8 +59,10 @@ class Turns:
             queue.obstacle = self._obstacles.of(queue, now, bool(queue.settlers))
             wants_room = queue.obstacle == self._concurrency.obstacle
             if queue.due or (queue.obstacle and not (wants_room and queue.is_paced)):
-                if not wants_room:  # answers make room, nothing that the watcher could ask
-                    queue.account.wake()
+                if wants_room:  # answers make room, and wake it: this is done at each turn, without a timer
+                    await queue.wake_event.wait()
+                    continue
+                queue.account.wake()
                 with anyio.move_on_after(pacing.seconds_until(queue.obstacle_until, now)):
                     await queue.wake_event.wait()
                 continue
@@ -120,21 +122,24 @@ class Turns:
         queues, is_left = self.queues, False
         has_room = self._concurrency.has_room
         for queue in queues:
-            if not (queue.newcomers or queue.waiters or queue.settlers):
-                continue
+            if not (queue.waiters or queue.settlers):
+                if not queue.newcomers:
+                    continue
+                if queue is own and not queue.is_paced:  # as nearly always
+                    if has_room:
+                        queue.wake()
+                        is_left, self._ahead = True, 0
+                    continue
             waiting = queue.waiting if has_room or queue.is_paced else 0
             if not waiting or self._obstacles.waits_for_reset(queue, own, now):
                 continue  # of fifty, each would say so again for every answer
             if queue.is_paced:
                 if queue.obstacle and not queue.due:
                     queue.wake()
-            elif queue.waiters or queue.settlers or queue is not own:
+            else:
                 self._serve(queue, waiting)
                 has_room = self._concurrency.has_room
                 self._ahead = self._ahead if queue.waiting == waiting else 0
-            else:
-                queue.wake()
-                is_left, self._ahead = True, 0
         if len(queues) > 1:
             queues.append(queues.pop(0))
         if has_room and self._due and not is_left:  # nobody else takes it
