@@ -220,6 +220,7 @@ class Registry:
             return self.is_in(lines, is_json=True)
         texts: list[bytes] = []
         contents: list[bytes] = []
+        is_file = True
         at, start = 0, lines.find(_CONTENT)
         while start >= 0:  # what is in a content is passed over at once, and not searched for where one begins
             start += len(_CONTENT)
@@ -227,9 +228,9 @@ class Registry:
             end = len(lines) if end < 0 else end
             texts.append(lines[at:start])
             contents.append(lines[start:end])
+            is_file = is_file and not lines.startswith(_KEYS, start)
             at, start = end, lines.find(_CONTENT, end)
         texts.append(lines[at:])
-        is_file = not any(content.startswith(_KEYS) for content in contents)
         return self.is_in(b"".join(texts), is_json=True) or self.is_in(
             b'"'.join(contents), is_json=True, is_content=is_file
         )

@@ -37,8 +37,7 @@ _WORDS: tuple[tuple[bytes, tuple[bytes, ...]], ...] = (
 _ENCODED_PEM = (b"UFJJVkFURSBLRVktLS0tL", b"BSSVZBVEUgS0VZLS0tLS", b"QUklWQVRFIEtFWS0tLS0t")
 _ENCODED = (
     (b"LS0t", _ENCODED_PEM),
-    (b"IBA", (b"IBAAK", b"IBADANBgkqhkiG9w0BAQEFAASC")),
-    (b"", (b"5052495641544520", b"020100028", b"0101010500048")),
+    (b"", (b"IBAAK", b"IBADANBgkqhkiG9w0BAQEFAASC", b"5052495641544520", b"020100028", b"0101010500048")),
 )
 """What an RSA key has in Base64 and in hex: of its PEM the words before the key, at each of three offsets; of its DER
 (PKCS #1 and #8) the bytes before the modulus. Before some of them what they have in common."""
