@@ -210,7 +210,7 @@ def whole(content: aiohttp.StreamReader) -> bytes | None:
     """
     if content is EMPTY_PAYLOAD:
         return b""
-    if not content.is_eof() or content.exception() is not None:
+    if not content._eof or content._exception is not None:
         return None
     if type(content) is aiohttp.StreamReader and content.total_bytes <= SMALL_BYTES:
         blocks = content._buffer

@@ -74,6 +74,11 @@ class AnswerProtocol(ResponseHandler):
         limits = {"max_line_size": LINE_BYTES, "max_field_size": LINE_BYTES, "max_headers": LINES}
         super().set_response_params(**{**options, **limits})
 
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Read on, where reading was held up: aiohttp asks for it at the end of each body, in four calls."""
+        if resume_parser or self._reading_paused:
+            super().resume_reading(resume_parser)
+
     def data_received(self, data: bytes) -> None:
         """Take what the peer sends. Bytes that nobody asked for end the connection: they could pass for the next
         answer.
