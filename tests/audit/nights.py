@@ -2,6 +2,7 @@
 
 import base64
 import json
+import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,13 @@ class Nights:
         self.home.manifest(self.sandbox.base_url, {"put": {"operation": "contents.put", "items": [item]}}, "put.yaml")
         run_dir = f"runs/put-{len(list(self.folder.glob('runs/*')))}"
         assert self.home.run("run", "put.yaml", "--run-dir", run_dir).exit_code == 0
+
+    def text(self, item: dict[str, Any]) -> str:
+        """What a file says now."""
+        url = f"{self.sandbox.base_url}/repos/{item['owner']}/{item['repo']}/contents/{item['path']}"
+        asking = urllib.request.Request(url, headers={"Authorization": f"Bearer {self.home.token}"})
+        with urllib.request.urlopen(asking, timeout=60) as answer:
+            return base64.b64decode(json.load(answer)["content"]).decode()
 
     def history(self) -> History:
         """Its history."""

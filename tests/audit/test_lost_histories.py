@@ -20,15 +20,30 @@ sys.exit(main(["audit", "files.yaml", "--progress", "none", "--format", "json"])
 """
 
 
-@pytest.fixture
-def nights(tmp_path):
-    """An audit of three files that has had two nights."""
-    with served(tmp_path / "sandbox") as sandbox:
-        found = Nights(Home(tmp_path), sandbox)
+@pytest.fixture(scope="module")
+def two_nights(tmp_path_factory):
+    """An audit of three files that has had two nights, and a copy of all that it has."""
+    folder = tmp_path_factory.mktemp("nights")
+    (folder / "home").mkdir()
+    with served(folder / "sandbox") as sandbox:
+        found = Nights(Home(folder / "home"), sandbox)
         found.write()
         for _ in range(2):
             assert found.audit().exit_code == 0
-        yield found
+        yield found, shutil.copytree(found.folder, folder / "kept"), [found.text(item) for item in FILES]
+
+
+@pytest.fixture
+def nights(two_nights):
+    """That audit as it was after its second night: all that it has, and the files on the platform."""
+    found, kept, texts = two_nights
+    again = Nights(found.home, found.sandbox)
+    for item, text in zip(FILES, texts, strict=True):
+        if again.text(item) != text:
+            again.put(item, text)
+    shutil.rmtree(again.folder)
+    shutil.copytree(kept, again.folder)
+    return again
 
 
 @pytest.fixture
