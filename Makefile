@@ -41,11 +41,14 @@ help:
 demo: $(VENV)/.runtime
 	$(BIN)/bulk demo
 
-# Types take one core as long as all else takes the other.
-test: $(VENV)/.development
+# Types take one core as long as all else takes the other. The browser's tests wait for half of their time: the others go
+# beside them, and are nice, because pages have to be quick. What the browser's found is said at the end.
+test: $(VENV)/.development $(VENV)/.browser
 	$(MAKE) --jobs 2 check collected
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --endpoints --durations 20
-	@$(MAKE) --no-print-directory test-browser
+	@mkdir -p build
+	@$(BIN)/python -m tests.browser > build/browser.txt 2>&1 & browser=$$!; \
+	nice $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --endpoints --durations 20; all=$$?; \
+	wait $$browser; browser=$$?; cat build/browser.txt; test $$all -eq 0 && exit $$browser; exit $$all
 
 # Finds a browser, or says how many tests did not run for want of one.
 test-browser: $(VENV)/.browser

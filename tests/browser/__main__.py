@@ -22,7 +22,7 @@ WHERE = Path(sys.prefix, "browser")
 TOGETHER = ("-n", "2", "--dist", "loadfile")
 """Two browsers side by side: each waits for its pages most of the time."""
 
-NPM_S, TESTS_S = 180, 300
+NPM_S, TESTS_S = 180, 600
 """How long an installation and all tests may take (seconds)."""
 
 _UNPACK = "import('@sparticuz/chromium').then(async found => console.log(await found.default.executablePath()))"
