@@ -65,7 +65,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     """
 
     # asyncio's own, which typeshed leaves out
-    _ready: deque[asyncio.Handle]
+    _ready: "deque[_Call]"
     _stopping: bool
     _closed: bool
     _clock_resolution: float
@@ -142,7 +142,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         for _ in range(len(ready)):  # what they add is called in the next turn
             handle = ready.popleft()
             if not handle._cancelled:
-                handle._run()
+                try:  # as `Handle._run`, for which there would be a call each time
+                    handle._context.run(handle._callback, *handle._args)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:  # noqa: BLE001 - it is handed on
+                    message = f"Exception in callback {handle!r}"
+                    self.call_exception_handler({"message": message, "exception": error, "handle": handle})
 
 
 class VirtualClock(Clock):
