@@ -5,7 +5,7 @@ Source: specification.md, Errors.
 
 from urllib.parse import urlsplit
 
-from bulk.model import ErrorCode, Failure, FailureKind, Reply
+from bulk.model import Reply
 
 _REDIRECTS = frozenset((301, 302, 307, 308))
 _NOT_THERE = frozenset((400, 404, 405, 410, 501))
@@ -15,12 +15,6 @@ NOTHING_BUT_PAGES = (
     "items were answered with web pages alone: no API is there, or a page to log in stands before it. Does "
     "platform.base_url have the right host, port and path (mostly /api/v3)?"
 )
-PAGE = Failure(
-    kind=FailureKind.LOST,
-    code=ErrorCode.BAD_RESPONSE,
-    message="items are answered with web pages, as of a page to log in",
-)
-"""What such pages are where the platform has answered before."""
 
 
 def fault_of(reply: Reply) -> str:

@@ -22,7 +22,7 @@ from bulk.govern.permits import charges, pacing, stated_limits, unusable
 from bulk.govern.permits.accounts import NO_TOKEN, Account, CredentialSource, Permit, PermitQueue, Trust, Waiter
 from bulk.govern.permits.token_expiry import TokenExpiry
 from bulk.govern.policy import Draining, Policy
-from bulk.govern.reachability import SILENT_AFTER, Reachability
+from bulk.govern.reachability import PAGE, SILENT_AFTER, Reachability
 from bulk.govern.reactions import BUSY_WHY, FAILURES, PROVING, follow, refused
 from bulk.govern.server_clock import ServerClock
 from bulk.govern.turns import Turns
@@ -264,7 +264,7 @@ class Governor:
         `/rate_limit` is answered.
         """
         if self.good_answers:
-            self.unanswered(first_contact.PAGE)
+            self.unanswered(PAGE)
             if self.reachability.unanswered == SILENT_AFTER:
                 for account in self.accounts.values():
                     account.ask_soon()

@@ -14,6 +14,12 @@ SILENT_AFTER = 3
 RETRY_FIRST_S, RETRY_MOST_S = 0.1, 5.0
 FIRST_CONTACT_S = 5.0
 """So long a platform is tried that never answered, and refuses, is not found or speaks something else (seconds)."""
+PAGE = Failure(
+    kind=FailureKind.LOST,
+    code=ErrorCode.BAD_RESPONSE,
+    message="items are answered with web pages, as of a page to log in",
+)
+"""What a web page in the place of an answer counts as, once the platform has answered."""
 
 
 @dataclass(slots=True)
