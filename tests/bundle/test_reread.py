@@ -49,3 +49,20 @@ def test_a_source_that_is_gone_is_told(tmp_path):
     path.unlink()
     with pytest.raises(RunDirectoryError, match=r"a\.jsonl: its items are needed to go on: there is no such file"):
         Places(checked, workspace).of(0).entry(0, 0, 14)
+
+
+@pytest.mark.parametrize("portion", [(1,), (3, 1), (4, 2, 0)])
+def test_what_was_edited_after_it_was_opened_is_never_read_as_something_else(tmp_path, portion):
+    """The file has the same size and is open already: each portion that is read anew is looked at before any of its
+    items is given out."""
+    path = tmp_path / "a.jsonl"
+    line, many = '{"place": "%d"}\n', 5
+    path.write_text("".join(line % number for number in range(many)))
+    checked, workspace = check_in(tmp_path, a_job(WriteThing(), path))
+    place, size = Places(checked, workspace).of(0), len(line % 0)
+    at = {number: (number, number * size, size - 1) for number in range(many)}
+    assert [entry.item.place for entry in place.entries([at[2]])] == ["2"]
+    with path.open("r+") as file:
+        file.write((line % 9) * many)
+    with pytest.raises(RunDirectoryError, match=r"a\.jsonl"):
+        place.entries([at[number] for number in portion])
