@@ -133,7 +133,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if not ready and not self._stopping:
             if not timers:
                 raise AssertionError("everything waits and nothing is scheduled: a deadlock")
-            self.now += max(0.0, timers[0][0] - before)
+            if timers[0][0] > before:
+                self.now += timers[0][0] - before
         until = self.now + self._clock_resolution
         while timers and timers[0][0] < until:
             timer = heapq.heappop(timers)[1]
@@ -149,6 +150,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 except BaseException as error:  # noqa: BLE001 - it is handed on
                     message = f"Exception in callback {handle!r}"
                     self.call_exception_handler({"message": message, "exception": error, "handle": handle})
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 class VirtualClock(Clock):
@@ -180,7 +186,19 @@ class VirtualClock(Clock):
 
     async def sleep(self, seconds: float) -> None:
         """Wait for `seconds` of the loop; at least one of its turns."""
-        await asyncio.sleep(max(0.0, seconds))
+        if seconds <= 0.0:
+            await asyncio.sleep(0)
+            return
+        self.monotonic()
+        loop = self._loop
+        assert loop is not None, "it was asked for the time"
+        future = loop.create_future()  # as `asyncio.sleep`, which also cancels timers that are over
+        timer = loop.call_at(loop.now + seconds, _wake, future)
+        try:
+            await future
+        except BaseException:
+            timer.cancel()
+            raise
 
     def processor(self) -> float:
         """Return processor time that was used (seconds): none, unless it is made up."""
