@@ -4,9 +4,16 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from bulk.audit.tables.asking import refuse_pattern
+from bulk.errors import UsageError
 from bulk.ledger.view import LedgerView
+
+WHOLE_BYTES = 64 * 1024 * 1024
+"""Of lines that take no more than this, all are in a sample."""
+BLOCK_BYTES, EVERY, MOST_BLOCKS = 1024 * 1024, 8, 256
+"""Of those behind them one block of so many bytes in `EVERY`, and so many blocks at most (count)."""
 
 
 @contextlib.contextmanager
@@ -21,3 +28,41 @@ def lines_of(view: LedgerView) -> Iterator[Path]:
         with path.open("wb") as file:
             file.writelines(view.lines())
         yield refuse_pattern(path)
+
+
+@contextlib.contextmanager
+def sample_of(lines: Path) -> Iterator[Path]:
+    """Lend a file that holds the first of these lines and blocks of the others; `lines` itself where all are few, or
+    where there is no room for another file."""
+    if lines.stat().st_size <= WHOLE_BYTES:
+        yield lines
+        return
+    with contextlib.ExitStack() as stack:
+        sample = lines
+        with contextlib.suppress(OSError, UsageError):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bulk-tables-"))
+            path = Path(folder) / "sample.jsonl"
+            _copy_sample(lines, path)
+            sample = refuse_pattern(path)
+        yield sample
+
+
+def _copy_sample(lines: Path, to: Path) -> None:
+    size = lines.stat().st_size
+    step = BLOCK_BYTES * max(EVERY, -(-(size - WHOLE_BYTES) // (MOST_BLOCKS * BLOCK_BYTES)))
+    with lines.open("rb") as source, to.open("wb") as file:
+        _copy_lines(source, file, WHOLE_BYTES)
+        for at in range(source.tell() + step - BLOCK_BYTES, size, step):
+            if source.tell() > at:  # a line is longer than what lies between blocks
+                continue
+            source.seek(at)
+            source.readline()  # it began before
+            _copy_lines(source, file, BLOCK_BYTES)
+
+
+def _copy_lines(source: BinaryIO, file: BinaryIO, most: int) -> None:
+    """Copy so many bytes, and the rest of the last line."""
+    while most > 0 and (block := source.read(min(most, BLOCK_BYTES))):
+        most -= len(block)
+        file.write(block)
+    file.write(source.readline())

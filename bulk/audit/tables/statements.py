@@ -21,9 +21,6 @@ LEAST_BUFFER_BYTES = 4 * 1024 * 1024
 ROW_GROUP = 30_720
 """Rows of one group of a Parquet file (count); each thread holds two groups in memory while it writes."""
 
-EVERY = 8
-"""Of many lines one of so many is looked at for what types don't foresee (count)."""
-
 _LINE = {
     "job": "VARCHAR",
     "index": "BIGINT",
@@ -54,10 +51,14 @@ def name(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The lines of a run: the file that holds them and no others, and the longest of them (bytes)."""
+    """The lines of a run: the file that holds them and no others, and the longest of them (bytes).
+
+    Of a sample nobody asks whether each of its lines is JSON.
+    """
 
     path: str
     longest: int
+    is_sample: bool = False
 
     def view(self) -> str:
         """Return what makes the view of all lines."""
@@ -89,8 +90,9 @@ class Lines:
         Buffers are as large as the longest line asks for: DuckDB takes several of them for each thread.
         """
         columns = ", ".join(f"{name(field)}: {text(kind)}" for field, kind in {**_LINE, **kinds}.items())
+        is_lenient = bool(kinds) or self.is_sample
         return (
-            f"read_json({text(self.path)}, format = 'newline_delimited', ignore_errors = {str(bool(kinds)).lower()}, "
+            f"read_json({text(self.path)}, format = 'newline_delimited', ignore_errors = {str(is_lenient).lower()}, "
             f"maximum_object_size = {max(self.longest + 1, LEAST_BUFFER_BYTES)}, columns = {{{columns}}})"
         )
 
@@ -124,14 +126,14 @@ def empty(columns: Mapping[str, str]) -> str:
     )
 
 
-def of_structures(most: int) -> str:
-    """Return the SELECT of which structures results have, by job; of lines beyond `most` one of `EVERY` is looked at.
+def of_structures() -> str:
+    """Return the SELECT of which structures results have, by job.
 
     Results are compared with `null` as texts: their type would be known only after each is parsed once more.
     """
     return (
         f"SELECT job, json_structure(result) AS structure, count(*) AS count FROM {LINES} "
-        f'WHERE ("index" < {most} OR "index" % {EVERY} = 0) AND CAST(result AS VARCHAR) != \'null\' GROUP BY ALL'
+        "WHERE CAST(result AS VARCHAR) != 'null' GROUP BY ALL"
     )
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,13 @@ from bulk.audit.tables import asking, processes, statements
 from bulk.audit.tables.child import Query, Task
 from bulk.audit.tables.columns import RUNS, SCHEMA_DRIFT, Table, table_of
 from bulk.audit.tables.drift import drift_rows
-from bulk.audit.tables.source import lines_of
+from bulk.audit.tables.source import lines_of, sample_of
 from bulk.clock import iso_utc
 from bulk.errors import RunDirectoryError, UsageError
 from bulk.ledger.view import LedgerView
 from bulk.model import OutcomeKind
 from bulk.operation import UnknownOperation, find
 from bulk.report.fold import fold
-
-MOST_LOOKED_AT = 100_000
-"""Of lines beyond this index only some are looked at for what types don't foresee (count)."""
 
 RUN, DRIFT = ALL = ("runs", "schema_drift")
 """Tables that take time to make."""
@@ -64,16 +61,18 @@ def tables_of(view: LedgerView, run: str, wanted: Container[str] = ALL) -> Itera
         queries["items"] = statements.of_items(jobs, run)
         queries[RUN] = statements.of_rows(RUNS, [_row_of_run(view, run)] if RUN in wanted else [])
         by_job = {job: tables[operation] for job, operation in jobs.items()}
-        drift = _drift(own, lines, by_job, run) if DRIFT in wanted else []
+        drift = _drift(read, by_job, run) if DRIFT in wanted else []
         queries[DRIFT] = statements.of_rows(SCHEMA_DRIFT, drift)
         yield RunTables(lines, own, queries)
 
 
-def _drift(own: str, lines: Path, tables: Mapping[str, Table], run: str) -> list[list[Any]]:
-    query = Query(name=DRIFT, sql=statements.of_structures(MOST_LOOKED_AT))
-    task = Task(statements=(own,), allowed=(str(lines),), queries=(query,))
-    asked = asking.ask(task, seconds=asking.limit_s(lines))
-    found = [row for line in asked for row in line.get("rows", ())]
+def _drift(lines: statements.Lines, tables: Mapping[str, Table], run: str) -> list[list[Any]]:
+    query = Query(name=DRIFT, sql=statements.of_structures())
+    with sample_of(Path(lines.path)) as sample:
+        view = replace(lines, path=str(sample), is_sample=str(sample) != lines.path).view()
+        task = Task(statements=(view,), allowed=(str(sample),), queries=(query,))
+        asked = asking.ask(task, seconds=asking.limit_s(sample))
+        found = [row for line in asked for row in line.get("rows", ())]
     return drift_rows(run, tables, ((job, structure, count) for job, structure, count in found))
 
 
