@@ -12,7 +12,7 @@ from bulk.ledger.view import LedgerView
 
 WHOLE_BYTES = 64 * 1024 * 1024
 """Of lines that take no more than this, all are in a sample."""
-BLOCK_BYTES, EVERY, MOST_BLOCKS = 1024 * 1024, 8, 256
+BLOCK_BYTES, EVERY, MOST_BLOCKS = 1024 * 1024, 8, 64
 """Of those behind them one block of so many bytes in `EVERY`, and so many blocks at most (count)."""
 
 
