@@ -39,11 +39,12 @@ def sample_of(lines: Path) -> Iterator[Path]:
         return
     with contextlib.ExitStack() as stack:
         sample = lines
-        with contextlib.suppress(OSError, UsageError):
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bulk-tables-"))
+        with contextlib.suppress(OSError, UsageError), contextlib.ExitStack() as made:  # without room, nothing stays
+            folder = made.enter_context(tempfile.TemporaryDirectory(prefix="bulk-tables-"))
             path = Path(folder) / "sample.jsonl"
             _copy_sample(lines, path)
             sample = refuse_pattern(path)
+            stack.enter_context(made.pop_all())
         yield sample
 
 

@@ -46,13 +46,21 @@ def test_without_room_for_a_sample_all_lines_are_looked_at(tmp_path, small, monk
     path = tmp_path / "results.jsonl"
     path.write_text('{"index": 1}\n' * 1_000)
 
+    places = tmp_path / "for a while"
+    places.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(places))
+
     def full(*_):
+        assert [*places.iterdir()]
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
         patched.setattr(source, "_copy_lines", full)
         with sample_of(path) as sample:
-            assert sample == path
+            assert (sample, [*places.iterdir()]) == (path, [])
+    with sample_of(path) as sample:
+        assert sample.is_relative_to(places)
+    assert not [*places.iterdir()]
     odd = tmp_path / "a[b]"
     odd.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(odd))
