@@ -41,6 +41,11 @@ class Share:
             return self.count
         return -int(-whole * (self.fraction or 0.0) // 1)
 
+    @property
+    def text(self) -> str:
+        """As `share` reads it."""
+        return f"{_number((self.fraction or 0.0) * 100, 6)}%" if self.count is None else str(self.count)
+
 
 NOTHING = Share(count=0)
 
@@ -61,6 +66,15 @@ def duration_s(given: Given) -> float:
     if not 0 < seconds <= _LONGEST_S:
         raise ValueError(f"{expected}, more than 0 and at most 366d, got {shown(str(given))}")
     return seconds
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration as `duration_s` reads it."""
+    return f"{_number(seconds, 9)}s"
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}".rstrip("0").rstrip(".")
 
 
 def share(given: Given) -> Share:

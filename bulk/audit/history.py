@@ -25,6 +25,8 @@ import msgspec
 
 from bulk.clock import iso_utc
 from bulk.errors import RunDirectoryError
+from bulk.items.lines import SourceFlaw
+from bulk.items.sources import open_regular
 from bulk.ledger.directory import unusable
 from bulk.storage.private_files import DIRECTORY_MODE, open_private, replacing
 
@@ -204,9 +206,12 @@ class History:
 
 def _index(path: Path, name: str) -> _Index:
     try:
-        index = msgspec.json.decode(path.read_bytes(), type=_Index)
-    except FileNotFoundError:
-        return _Index(name=name)
+        with open_regular(path) as file:
+            index = msgspec.json.decode(file.read(), type=_Index)
+    except SourceFlaw as flaw:
+        if isinstance(flaw.__cause__, FileNotFoundError) and not path.is_symlink():
+            return _Index(name=name)
+        raise RunDirectoryError(f"{path}: {flaw}") from flaw
     except OSError as error:
         raise RunDirectoryError(f"{path} can't be read: {error.strerror}") from error
     except msgspec.MsgspecError as error:

@@ -30,6 +30,12 @@ class Hours:
     zone: str
     reserve: Share
 
+    @property
+    def text(self) -> str:
+        """As they are called in a manifest."""
+        first, behind = (f"{minutes // 60:02}:{minutes % 60:02}" for minutes in (self.first, self.behind))
+        return f"{first}-{behind} {self.zone}"
+
     def holds(self, at: float) -> bool:
         """Return whether a moment (UTC epoch seconds) is one of these hours."""
         local = datetime.fromtimestamp(at, ZoneInfo(self.zone))

@@ -144,6 +144,25 @@ def limits_of(part: Fields, overrides: Overrides) -> Limits:
     )
 
 
+def gentle_section(limits: Limits) -> dict[str, object]:
+    """Return a section `limits` with what keeps a run from being hard on the platform and on others, and how patient it
+    is, where that is not as usual; what ends or divides a run concerns its own items, and is left out."""
+    usual = _gentle(Limits())
+    return {name: value for name, value in _gentle(limits).items() if value != usual[name]}
+
+
+def _gentle(limits: Limits) -> dict[str, object]:
+    return {
+        "concurrency": limits.concurrency,
+        "reserve": limits.reserve.text,
+        "hours": {each.text: {"reserve": each.reserve.text} for each in limits.hours},
+        "pace": limits.pace,
+        "request_timeout": quantities.duration_text(limits.request_timeout_s),
+        "unreachable": quantities.duration_text(limits.unreachable_s),
+        "settle": quantities.duration_text(limits.settle_s),
+    }
+
+
 def item_limit(overrides: Overrides) -> int | None:
     """Return what `--limit` was given.
 

@@ -1,8 +1,10 @@
 """A history that has lost a file, holds somebody else's, or whose machine has a wrong clock."""
 
 import json
+import os
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +65,24 @@ def test_a_history_without_its_index_is_refused_and_loses_no_night(nights, place
     (place / "audit.json").write_bytes(index)
     assert nights.audit().exit_code == 0
     assert [night.is_good for night in nights.history().nights] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (os.mkfifo, "audit.json: is not a regular file"),
+        (Path.mkdir, "audit.json: is a folder"),
+        (lambda path: path.symlink_to("gone"), "audit.json: is a link to 'gone', where no file is"),
+    ],
+)
+def test_an_index_that_is_no_file_is_refused(nights, place, make, says):
+    """Exit 5 before anything is asked; nobody waits for a FIFO, and a link that leads nowhere is no first night."""
+    asked = len(nights.sandbox.requests())
+    (place / "audit.json").unlink()
+    make(place / "audit.json")
+    ran = nights.audit()
+    assert (ran.exit_code, says in ran.err) == (5, True), ran.err
+    assert len(nights.sandbox.requests()) == asked
 
 
 def test_a_first_night_without_its_index_counts_again(nights, place):

@@ -28,6 +28,7 @@ from bulk.ledger.directory import is_held
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.reading import Overrides, read_manifest
+from bulk.manifest.settings import gentle_section
 from bulk.manifest.variables import escaped
 from bulk.redaction import redact
 from bulk.status import Display
@@ -288,7 +289,10 @@ class _Writing:
         yield f"version: 1\nname: {json.dumps('undo-' + self.manifest.name)}\n"
         programs = self.manifest.path.resolve().parent
         platform = section_of(self.manifest.platform, None if programs == self.out.resolve().parent else programs)
-        yield f"platform: {json.dumps(platform)}\njobs:\n"
+        yield f"platform: {json.dumps(platform)}\n"
+        if limits := gentle_section(self.manifest.limits):
+            yield f"limits: {json.dumps(limits)}\n"
+        yield "jobs:\n"
         needed_by: dict[str, list[str]] = {}
         for job in self.manifest.jobs:
             for need in (*job.needs, *(job.derivation.needs if job.derivation is not None else ())):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from tests.e2e.support.platform import ADMIN, Home, served
 from tests.e2e.support.state_dump import dump
@@ -51,9 +52,9 @@ def test_what_another_undo_has_written_stays(tmp_path: Path, home: Home) -> None
         assert [line["item"]["path"] for line in home.results("undoing")] == ["README.md"]
 
 
-def test_the_credentials_of_an_undo_are_those_of_its_run(tmp_path: Path, home: Home) -> None:
-    """Also where one is a map, or a command with what looks like a variable that reads what lies beside the manifest,
-    and whatever the environment says."""
+def test_credentials_and_limits_of_an_undo_are_those_of_its_run(tmp_path: Path, home: Home) -> None:
+    """Also where a credential is a map, or a command with what looks like a variable that reads what lies beside the
+    manifest, and whatever the environment says; of the limits those that are for the platform and for others."""
     with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
         home.write("token", ADMIN).chmod(0o600)
         credentials = {
@@ -64,13 +65,21 @@ def test_the_credentials_of_an_undo_are_those_of_its_run(tmp_path: Path, home: H
         jobs = {name: write(f"docs/{name}", credential=name) for name in credentials}
         jobs["old"] = write("README.md", credential="printed")
         platform = {"base_url": sandbox.base_url, "credentials": credentials}
-        home.write("manifest.yaml", json.dumps({"version": 1, "platform": platform, "jobs": jobs}))
-        ran = home.run("run", "manifest.yaml", "--run-dir", "run", *QUIET)
+        limits = {"concurrency": 9, "reserve": "5%", "hours": {"08:00-18:00 UTC": {"reserve": 50}}, "failures": 1}
+        made = {"version": 1, "platform": platform, "limits": limits, "jobs": jobs}
+        home.write("manifest.yaml", json.dumps(made))
+        ran = home.run("run", "manifest.yaml", "--run-dir", "run", "--concurrency", "3", *QUIET)
         assert ran.exit_code == 0, ran.err
         home.variables |= {"BULK_BASE_URL": "http://127.0.0.1:9/api/v3", "BULK_TOKEN": "of-another-platform"}
         told = home.run("undo", "run", "-o", "${else}/undo.yaml", *QUIET)
         assert (told.exit_code, "undo: 4 items in 4 jobs" in told.out) == (0, True), told.err
-        assert ADMIN not in (home.folder / "${else}" / "undo.yaml").read_text()
+        written = (home.folder / "${else}" / "undo.yaml").read_text()
+        assert ADMIN not in written
+        assert YAML().load(written)["limits"] == {
+            "concurrency": 3,
+            "reserve": "5%",
+            "hours": {"08:00-18:00 UTC": {"reserve": "50"}},
+        }
         del home.variables["BULK_BASE_URL"]
         ran = home.run("run", "${else}/undo.yaml", "--run-dir", "undoing", *QUIET)
         assert ran.exit_code == 0, ran.out + ran.err
