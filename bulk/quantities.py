@@ -42,9 +42,9 @@ class Share:
         return -int(-whole * (self.fraction or 0.0) // 1)
 
     @property
-    def text(self) -> str:
-        """As `share` reads it."""
-        return f"{_number((self.fraction or 0.0) * 100, 6)}%" if self.count is None else str(self.count)
+    def given(self) -> int | str:
+        """As a manifest gives it."""
+        return f"{_number((self.fraction or 0.0) * 100, 6)}%" if self.count is None else self.count
 
 
 NOTHING = Share(count=0)

@@ -23,7 +23,6 @@ from bulk.flaws import unknown_name
 from bulk.ledger.records import Action
 from bulk.ledger.rows import status_json
 from bulk.manifest.manifest import Limits
-from bulk.quantities import Share
 from bulk.schedule.priorities import set_priority
 from bulk.status import Display, RunStatus
 
@@ -231,14 +230,8 @@ def in_force(limits: Limits, priorities: Mapping[str, int]) -> Mapping[str, Any]
     the priority of each job."""
     return {
         "concurrency": limits.concurrency,
-        "reserve": _shown(limits.reserve),
-        "failures": _shown(limits.failures),
+        "reserve": limits.reserve.given,
+        "failures": None if limits.failures is None else limits.failures.given,
         "max_duration": limits.max_duration_s,
         "priority": dict(priorities),
     }
-
-
-def _shown(share: Share | None) -> str | int | None:
-    if share is None:
-        return None
-    return share.count if share.fraction is None else f"{share.fraction * 100:g}%"

@@ -154,8 +154,8 @@ def gentle_section(limits: Limits) -> dict[str, object]:
 def _gentle(limits: Limits) -> dict[str, object]:
     return {
         "concurrency": limits.concurrency,
-        "reserve": limits.reserve.text,
-        "hours": {each.text: {"reserve": each.reserve.text} for each in limits.hours},
+        "reserve": limits.reserve.given,
+        "hours": {each.text: {"reserve": each.reserve.given} for each in limits.hours},
         "pace": limits.pace,
         "request_timeout": quantities.duration_text(limits.request_timeout_s),
         "unreachable": quantities.duration_text(limits.unreachable_s),

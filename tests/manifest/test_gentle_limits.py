@@ -74,5 +74,5 @@ def test_what_is_as_usual_is_not_said(tmp_path: Path) -> None:
     assert gentle_section(said) == {
         "concurrency": 4,
         "reserve": "12.5%",
-        "hours": {"08:00-24:00 UTC": {"reserve": "5"}},
+        "hours": {"08:00-24:00 UTC": {"reserve": 5}},
     }

@@ -78,7 +78,7 @@ def test_credentials_and_limits_of_an_undo_are_those_of_its_run(tmp_path: Path, 
         assert YAML().load(written)["limits"] == {
             "concurrency": 3,
             "reserve": "5%",
-            "hours": {"08:00-18:00 UTC": {"reserve": "50"}},
+            "hours": {"08:00-18:00 UTC": {"reserve": 50}},
         }
         del home.variables["BULK_BASE_URL"]
         ran = home.run("run", "${else}/undo.yaml", "--run-dir", "undoing", *QUIET)
