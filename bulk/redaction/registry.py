@@ -1,7 +1,7 @@
 """The secrets of this process, and how a text, a JSON value or lines of results are written without them."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import accumulate
 
 from bulk.redaction import json_lines, shapes, spellings
@@ -199,8 +199,11 @@ class Registry:
             group = bytes(memoryview(lines)[start:end])
             if known:
                 group = _without_clean(group, lengths[first : number + 1], clean[first : number + 1])
-            if self._is_in_lines(group):
-                changed.update(self._changed(memoryview(lines)[start:end], first, lengths[first : number + 1]))
+            is_around, is_inside = self._is_in_lines(group)
+            if is_around or is_inside:
+                # what is clean at an end was not looked at here, so that nothing is known about each content
+                search = self._line_without if is_inside or known else self._line_around_contents
+                changed.update(_changed(memoryview(lines)[start:end], first, lengths[first : number + 1], search))
             first, start, known = number + 1, end, 0
         if not changed:
             return lines, list(lengths)
@@ -212,38 +215,68 @@ class Registry:
             start += length
         return written, sizes
 
-    def _is_in_lines(self, lines: bytes) -> bool:
-        """Return what `is_in` does for lines of results. What stands in `content` is looked at apart: it soon rules
-        shapes out.
+    def _is_in_lines(self, lines: bytes) -> tuple[bool, bool]:
+        """Return what `is_in` does for lines of results: for all that stands around their contents, and for these.
+
+        Contents are looked at apart, because nothing in them is what most shapes are found by.
         """
         if self._has_escapes:  # such a secret may hold the quote at which a content is thought to end
-            return self.is_in(lines, is_json=True)
-        texts: list[bytes] = []
-        contents: list[bytes] = []
-        is_file = True
-        at, start = 0, lines.find(_CONTENT)
-        while start >= 0:  # what is in a content is passed over at once, and not searched for where one begins
-            start += len(_CONTENT)
-            end = lines.find(b'"', start)
-            end = len(lines) if end < 0 else end
-            texts.append(lines[at:start])
-            contents.append(lines[start:end])
-            is_file = is_file and not lines.startswith(_KEYS, start)
-            at, start = end, lines.find(_CONTENT, end)
-        texts.append(lines[at:])
-        return self.is_in(b"".join(texts), is_json=True) or self.is_in(
-            b'"'.join(contents), is_json=True, is_content=is_file
-        )
+            is_there = self.is_in(lines, is_json=True)
+            return is_there, is_there
+        texts, contents = _parted(lines)
+        is_file = not any(content.startswith(_KEYS) for content in contents)
+        is_around = self.is_in(b"".join(texts), is_json=True)
+        return is_around, self.is_in(b'"'.join(contents), is_json=True, is_content=is_file)
 
-    def _changed(self, lines: memoryview, first: int, lengths: Sequence[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield lines that hold a secret, without it, by their number from `first` on."""
-        start = 0
-        for number, length in enumerate(lengths, first):
-            line = bytes(lines[start : start + length])
-            start += length
-            hits = self.hits(line)
-            if hits or self.is_in(line, is_json=True):
-                yield number, json_lines.line_without(line, self.spans, hits)
+    def _line_without(self, line: bytes) -> bytes | None:
+        """Return a line without the secrets that it holds; None where it holds none."""
+        hits = self.hits(line)
+        return json_lines.line_without(line, self.spans, hits) if hits or self.is_in(line, is_json=True) else None
+
+    def _line_around_contents(self, line: bytes) -> bytes | None:
+        """Return the same of a line whose contents hold no secret, without looking at them again.
+
+        The address of every file of a private repository holds a token, and most of such a line is the content.
+        """
+        texts, contents = _parted(line)
+        if any(content.endswith(b"\\") for content in contents):  # behind an escaped quote the content goes on
+            return self._line_without(line)
+        changed = self._line_without(b"".join(texts))
+        if changed is None:
+            return None
+        texts = changed.split(_CONTENT)
+        if len(texts) != len(contents) + 1:  # the name of a member held a secret
+            return self._line_without(line)
+        pieces = (_CONTENT + content + text for content, text in zip(contents, texts[1:], strict=True))
+        return b"".join((texts[0], *pieces))
+
+
+def _parted(lines: bytes) -> tuple[list[bytes], list[bytes]]:
+    """Return what stands around the contents in `lines`, and the contents."""
+    texts: list[bytes] = []
+    contents: list[bytes] = []
+    at, start = 0, lines.find(_CONTENT)
+    while start >= 0:  # a content is passed over at once, and not searched for another one
+        start += len(_CONTENT)
+        end = lines.find(b'"', start)
+        end = len(lines) if end < 0 else end
+        texts.append(lines[at:start])
+        contents.append(lines[start:end])
+        at, start = end, lines.find(_CONTENT, end)
+    texts.append(lines[at:])
+    return texts, contents
+
+
+def _changed(
+    lines: memoryview, first: int, lengths: Sequence[int], search: Callable[[bytes], bytes | None]
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that `search` changes, by their number from `first` on."""
+    start = 0
+    for number, length in enumerate(lengths, first):
+        changed = search(bytes(lines[start : start + length]))
+        start += length
+        if changed is not None:
+            yield number, changed
 
 
 def _without_clean(lines: bytes, lengths: Sequence[int], clean: Sequence[int]) -> bytes:

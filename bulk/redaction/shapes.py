@@ -151,9 +151,10 @@ def hits(text: bytes) -> Iterator[int]:
     for byte, pattern in _QUICK:
         if byte in text:
             yield from (found.start() for found in pattern.finditer(text))
-    for _, words in (*_WORDS, *_ENCODED):
-        for word in words:
-            yield from places(text, word)
+    for piece, words in (*_WORDS, *_ENCODED):
+        for word in words if piece in text else ():
+            if word in text:  # hardly ever, and beginning to look for places takes longer
+                yield from places(text, word)
 
 
 def spans(text: bytes) -> Iterator[tuple[int, int]]:
