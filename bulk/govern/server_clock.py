@@ -2,7 +2,8 @@
 
 A `Date` of d, received between t0 and t1 on the monotonic clock, says that platform time minus monotonic time lies
 between d - t1 and d + 1 - t0. Each answer cuts the interval; when two disagree, a clock was set, and the newer one
-counts. Nothing relies on this machine's wall clock. Source: failures.md rows 33, 34.
+counts. Where answers go back to the time before, the platform has several clocks, of which one is chosen. The wall
+clock of this machine decides only about a `Date` that is more than a day from it. Source: failures.md rows 33, 34.
 """
 
 import math
@@ -14,6 +15,11 @@ DRIFT_S = 0.05
 """Two clocks may go apart by that much in a window (seconds)."""
 WINDOW_MOST_S = 3_700.0
 """Windows last an hour at most, and clocks differ a little: an end that is further away is nonsense (seconds)."""
+PAST_MOST_S = 86_400.0
+"""An end so long ago is no end of a window, and clocks that are further apart are not both of them clocks (seconds)."""
+SET_AFTER = 64
+"""Where the platform has several clocks, the one that was chosen was set, or is gone, when so many answers in a row are
+of others (count)."""
 
 
 @dataclass(slots=True)
@@ -25,8 +31,13 @@ class ServerClock:
             either side.
         is_guess: nothing but this machine's clock speaks: no `Date` came, and no window was seen to end.
         is_of_windows: ends of windows have shown that `Date` is of another clock, and tell the time instead.
+        is_refused: ends of windows and this machine's clock have shown that `Date` is nonsense.
         least, most: where no `Date` comes, what the offset is at least by the ends of windows that were over, and at
             most by those of windows that were open (seconds).
+        local: the offset of this machine's wall clock, when the run began (seconds).
+        former: the interval that was believed before a newer answer contradicted it; None: none did.
+        is_one_of_several: answers went back to a former time, so the platform has several clocks.
+        ignored: answers in a row that are of another of these clocks (count).
     """
 
     low: float
@@ -34,25 +45,66 @@ class ServerClock:
     is_known: bool = False
     is_guess: bool = True
     is_of_windows: bool = False
+    is_refused: bool = False
     least: float = -math.inf
     most: float = math.inf
+    local: float = 0.0
+    former: tuple[float, float] | None = None
+    is_one_of_several: bool = False
+    ignored: int = 0
 
     @classmethod
     def from_local(cls, now: float, monotonic: float) -> "ServerClock":
         """Make the clock from this machine's wall clock, which will do before anything was heard."""
-        return cls(now - monotonic - 2.0, now - monotonic + 2.0)
+        return cls(now - monotonic - EARLY_S, now - monotonic + EARLY_S, local=now - monotonic)
 
     def observe(self, date: float, sent: float, received: float) -> None:
         """Take in a `Date` header (UTC epoch seconds, whole) of an exchange between two monotonic times."""
-        if self.is_of_windows:
+        if self.is_of_windows or self.is_refused:
             return
         low, high = date - received, date + 1.0 - sent
         if not self.is_known:
             self.low, self.high, self.is_known, self.is_guess = low, high, True, False
             return
         if low <= self.low and self.high <= high:
+            self.ignored = 0
             return  # it says nothing new
-        self._cut(low, high)
+        if max(self.low, low) <= min(self.high, high):
+            self.ignored = 0
+            self._cut(low, high)
+        else:
+            self._choose(low, high)
+
+    def _choose(self, low: float, high: float) -> None:
+        """Choose between the interval that is believed and another one that contradicts it.
+
+        Of several clocks the last one counts: the windows of the others end earlier, which answers show, while looking
+        for an end that has not come spends requests. Of two that are more than a day apart, the one counts that is
+        nearer to this machine's.
+        """
+        believed = self.low, self.high
+        if not self.is_one_of_several:
+            former = self.former
+            self.is_one_of_several = former is not None and max(former[0], low) <= min(former[1], high)
+        if self.is_one_of_several:
+            is_far = abs(low - self.low) > PAST_MOST_S
+            is_better = abs(low - self.local) < abs(self.low - self.local) if is_far else low < self.low
+            self.ignored += 1
+            if not is_better and self.ignored < SET_AFTER:
+                return
+            self.is_one_of_several = is_better
+        self.former, self.ignored = believed, 0
+        self.low, self.high = low, high
+
+    def refuse(self, reset_at: float, monotonic: float) -> None:
+        """Note that somebody names `reset_at` (UTC epoch seconds) for the end of the window of now. Where that can't be
+        by `Date`, and can by this machine's clock, `Date` is nonsense, and counts no more.
+        """
+        if not self.is_known or abs(self.low - self.local) <= PAST_MOST_S:
+            return
+        if -EARLY_S < reset_at - (monotonic + self.local) < WINDOW_MOST_S:
+            self.low, self.high = self.local - EARLY_S, self.local + EARLY_S
+            self.is_refused, self.is_guess, self.is_known = True, True, False
 
     def _cut(self, low: float, high: float) -> None:
         """Take both intervals for true; where they disagree, the newer one."""

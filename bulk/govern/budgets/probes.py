@@ -166,7 +166,7 @@ def _saw_it_served(bucket: Bucket, is_past: bool, now: float, late: float) -> No
         if probes and is_past and bucket.opened_at:
             window_s = max(window_s, bucket.probed_at - bucket.opened_at)  # longer than it was taken for
         ended_at = bucket.probed_at if bucket.is_assumed or not is_past else bucket.reset_at
-        bucket.begin(bucket.limit, min(ends) if ends else late + window_s, bucket.in_flight + 1, now, late)
+        bucket.begin(_limit_of_next(bucket), min(ends) if ends else late + window_s, bucket.in_flight + 1, now, late)
         bucket.ended_at, bucket.is_assumed, bucket.probes = ended_at, not ends, probes
         _learn_lag(bucket)
         if not ends:
@@ -180,6 +180,12 @@ def _learn_limit(bucket: Bucket) -> None:
     good = [each for each in (bucket.shown, bucket.asked) if not each.is_blamed]
     if len(good) == 1 and good[0].limit >= bucket.own:
         bucket.limit = good[0].limit
+
+
+def _limit_of_next(bucket: Bucket) -> int:
+    """Return the limit of the window that a probe has opened: the one that all name who have spoken and never erred."""
+    named = {each.limit for each in (bucket.shown, bucket.asked) if each.limit > 0 and not each.is_blamed}
+    return named.pop() if len(named) == 1 else bucket.limit
 
 
 def _saw_it_refused(bucket: Bucket, is_past: bool, late: float) -> None:

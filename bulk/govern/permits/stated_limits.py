@@ -12,12 +12,10 @@ from bulk.govern.budgets.buckets import JITTER_S, Bucket
 from bulk.govern.budgets.witnesses import NEVER
 from bulk.govern.permits import unusable
 from bulk.govern.permits.accounts import Permit, PermitQueue
-from bulk.govern.server_clock import EARLY_S, WINDOW_MOST_S, ServerClock
+from bulk.govern.server_clock import EARLY_S, PAST_MOST_S, WINDOW_MOST_S, ServerClock
 from bulk.model import Reply
 from bulk.platform.classification import Limits, Verdict, VerdictKind, limits_from_headers
 
-PAST_MOST_S = 86_400.0
-"""An end so long ago is no end of a window, whatever the clocks say (seconds)."""
 UNKNOWN_WINDOW_S = 1.0
 """Where the end of a window can't be known, after what time a request first goes to see whether it is over."""
 NAMELESS = 3
@@ -123,6 +121,7 @@ def take(
     if queue.tokens is not None:
         return False  # what is left is known to the store
     reset_at = float(limits.reset)
+    time.refuse(reset_at, now)
     if not time.is_known:
         _tell_time_by_word(queue, limits, overlap, now, sent, time, is_asked=is_asked)
     platform_now = time.middle(now)
