@@ -36,7 +36,7 @@ class Content(NamedTuple):
     Attributes:
         digest: SHA-256 of the file as it is on disk.
         data: the bytes of the file, or the converted ones where the operation converts it.
-        counted: that of the converted bytes (`ConvertsFiles.counted`).
+        counted: digest of the converted bytes that count (`ConvertsFiles.counted`).
         flaw: why the file can't be converted; empty: it can.
     """
 

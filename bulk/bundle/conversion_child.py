@@ -1,5 +1,6 @@
 """The process that converts files. It takes a line of JSON for each file, and answers with a line: the digest of the
-file, and the number of converted bytes that follow. Started by `conversion.py` with `python -m bulk.bundle.conversion_child`.
+file, and the number of converted bytes that follow. Started by `conversion.py` with
+`python -m bulk.bundle.conversion_child`.
 
 It ends with the process that started it, and after a while without work: a new one starts within a third of a second.
 """
@@ -20,8 +21,8 @@ from bulk.storage.child_process import Lines, work
 
 NICENESS = 5
 """How much less urgent this process is than the event loop, which waits for it: it gets a third of the event loop's
-share of a core that both want. A tenth, as threads of the disk get, would let one large file hold up all others on a busy
-machine.
+share of a core that both want. A tenth, as threads of the disk get, would let one large file hold up all others on a
+busy machine.
 """
 OBJECTS = 100_000
 """New objects after which Python looks for garbage in cycles (count): a file is made of many objects without cycles,

@@ -1,9 +1,9 @@
 """Finds reads of one job that ask for exactly the same, so that one is sent and the others get its outcome.
 
-They are looked for only within a job, because something may be written between two jobs. An item asks for its canonical
-JSON without its id, and 128 bits of a hash stand for that. The hashes are kept in a temporary file, in parts that are
-compared one after the other, so that memory does not grow with the items. The copies that were found are in
-`copies.db`.
+They are looked for only within a job, because something may be written between two jobs. Items ask for the same if
+their canonical JSON without the id is equal; 128 bits of a hash stand for it. The hashes are kept in a temporary file,
+in parts that are compared one after the other, so that memory does not grow with the items. The copies that were found
+are in `copies.db`.
 """
 
 import hashlib

@@ -1,8 +1,8 @@
 """Builds `index.db`, which says which items share a lane, in which order, and where each can be read again.
 
 SQLite works without a journal, because a half-built file is deleted: the file gets its name when it is complete. Memory
-is bounded: rows are written in batches and sorted on disk. Items with several lanes (a rename has two) join them into one.
-Items that a later item supersedes leave their lane.
+is bounded: rows are written in batches and sorted on disk. Items with several lanes (a rename has two) join them into
+one. Items that a later item supersedes leave their lane.
 """
 
 import contextlib

@@ -37,7 +37,7 @@ class Links:
 
     Attributes:
         key_of: for each needed item its key; -1: no item waits for it.
-        starts: for each key, where its items begin in `items`, and the length of `items`; a range if each has one.
+        starts: where the items of each key begin in `items`, and behind them its length; a range if each key has one.
         items: the items that wait (indexes), key after key.
     """
 

@@ -1,8 +1,7 @@
-"""The side of the process that drives the run: it makes the socket, checks the user who asks, and hands questions to the
-run.
+"""The side of the process that drives the run: it makes the socket, checks who asks, and hands questions to the run.
 
-Nothing here may end the run: an error closes a connection, or is a warning. A slow reader does not hold up the run: lines
-that are not taken are left out.
+Nothing here may end the run: an error closes a connection, or is a warning. A slow reader does not hold up the run:
+lines that are not taken are left out.
 """
 
 import contextlib

@@ -37,7 +37,7 @@ class JobStreams:
 
     def offered(self, number: int) -> Stream | None:
         """Return the items of a job, in order; None where the index says which item is next, because items may have to
-        wait for others, or lie in a copy."""
+        wait for others, or lie in a spool."""
         job = self.checked.manifest.jobs[number]
         is_laned = self._has_several or self.checked.jobs[number].is_laned or is_spooled(job)
         return None if is_laned and not job.operation.is_read else self.stream(number)

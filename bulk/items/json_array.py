@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from bulk.items.lines import CHUNK_BYTES, MOST_LINE_BYTES, TOO_LONG, Read, Row, SourceFlaw, bad, without_mark
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
-_FLAT = rb'[\[{](?:[^"\[\]{}]++|' + _STRING + rb")*+[\]}]"  # with nothing nested: most items are like that, so one match will do
+_FLAT = rb'[\[{](?:[^"\[\]{}]++|' + _STRING + rb")*+[\]}]"  # with nothing nested: most items are, so one match will do
 _TOKEN = re.compile(_STRING + b"|" + _FLAT + rb'|["\[\]{},]', re.DOTALL)
 _SPACE = b" \t\r\n"
 
@@ -57,7 +57,7 @@ def elements(read: Read, *, most_bytes: int = MOST_LINE_BYTES, chunk_bytes: int 
 
 
 class _Ends:
-    """Finds where elements end. `at`: where to look next. `depth`: in how many lists and objects that place is nested."""
+    """Finds where elements end. `at`: where to look next. `depth`: in how many lists and objects that place is."""
 
     def __init__(self) -> None:
         self.at = self.depth = 0

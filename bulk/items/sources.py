@@ -220,7 +220,7 @@ def digest_of(path: Path) -> tuple[int, int, str]:
     """Return (size in bytes, time of the last change in ns, SHA-256 in hex) of a regular file.
 
     Raises:
-        SourceFlaw: it can't be read.
+        SourceFlaw: the file can't be read.
     """
     with open_regular(path) as file:
         status = os.fstat(file.fileno())

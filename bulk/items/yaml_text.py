@@ -53,8 +53,8 @@ class Node:
                 return self.value
 
     def places(self, prefix: str = "") -> dict[str, int]:
-        """Return the line of every field within the value, keyed by its dotted name as in `rules[0].type`; `""` is the value
-        itself."""
+        """Return the line of every field within the value, keyed by its dotted name as in `rules[0].type`; `""` is the
+        value itself."""
         found = {prefix: self.line}
         match self.value:
             case dict():
@@ -103,7 +103,7 @@ def stream_list(read: Read) -> Iterator[list[Row]]:
 
 
 class _Text:
-    """The text that ruamel reads: one line at a time, so that the line of a flaw is known and memory is bounded by one item."""
+    """The text that ruamel reads, line by line: so the line of a flaw is known, and memory is bounded by one item."""
 
     def __init__(self, read: Read) -> None:
         self._read, self._last = read, b""

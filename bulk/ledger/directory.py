@@ -185,7 +185,7 @@ def is_held(run_dir: Path) -> bool:
 
 
 def _is_locked(fd: int, how: int) -> bool:
-    """Return False if another process holds the lock in the way; else lock the file and return True."""
+    """Lock the file and return True; return False if a lock of another process is in the way."""
     try:
         fcntl.flock(fd, how | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -88,7 +88,7 @@ class Ledger:
 
         Args:
             now: UTC epoch seconds, this machine's time.
-            claim: that of the run directory, if it is held already; the ledger releases it when it closes.
+            claim: the claim on the run directory, if it is held already; the ledger releases it when it closes.
             writes: names of jobs that write: their writes must not be sent again.
             reached: called at named moments, so that tests can kill the process there.
 

@@ -1,6 +1,6 @@
 """The protocols by which the engine uses a ledger, wherever that is kept.
 
-`ledger.py` keeps it on the disk of the machine that runs, which is the only way today. The code that opens a ledger
+`ledger.py` keeps it on the disk of the machine that runs, `bulk/store/ledger.py` in a store. The code that opens one
 knows its class; all other code knows these two protocols. All calls block and return only when their effect is durable;
 they come from one thread at a time. All of them raise:
 

@@ -88,7 +88,7 @@ def begin(connection: sqlite3.Connection, *, is_sealed: bool) -> None:
     """Count the commit that begins an epoch, within its transaction.
 
     Args:
-        is_sealed: whether there is a seal. Until there is one, a killed process may leave this commit alone.
+        is_sealed: whether there is a seal. Until there is one, a killed process may leave no more than this commit.
     """
     connection.execute("INSERT OR IGNORE INTO seal VALUES (1, ?, 0, NULL)", (os.urandom(16).hex(),))
     connection.execute(f"UPDATE seal SET commits = {'commits + 1' if is_sealed else '1'}")

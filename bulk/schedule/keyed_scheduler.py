@@ -156,7 +156,7 @@ class KeyedScheduler(Scheduler):
             queue.wake(items)
 
     def _is_offered(self, entry: Entry) -> bool:
-        """Return whether an item's turn has come; True also for a job that waits as a whole, as that may be skipped."""
+        """Return whether an item's turn has come, or is not known yet: its job waits as a whole, and may be skipped."""
         is_turn = self.keyed.is_open(entry.job, entry.index) or self.states[entry.job] is JobState.WAITING
         return is_turn and super()._is_offered(entry)
 

@@ -33,7 +33,7 @@ class IndexedLane(Protocol):
 
 
 class Index(Protocol):
-    """Lanes and their items on disk; `manifest.entries.LaneIndex` is one."""
+    """Lanes and their items on disk; `bundle.streams.LaneIndex` is one."""
 
     def lanes(
         self, job_number: int, *, after: int, count: int, part: tuple[int, int] | None = None

@@ -9,7 +9,7 @@ from bulk.model import ErrorCode, Reply, Request
 from bulk.platform.classification import Verdict, VerdictKind
 
 REDIRECTS = 5
-"""How often one request follows a redirect (at most)."""
+"""Most redirects that one request follows (count)."""
 
 _ABSENT = frozenset((404, 410))
 

@@ -20,7 +20,7 @@ class LateWrite:
 
     Attributes:
         owner: (job, index) of its item, which need not wait for itself.
-        lanes, path: what the send writes, folded. No `lanes`: any of `resource`, because the ledger can't tell which.
+        lanes, path: what the send writes, folded. `lanes` None: any of `resource`; the ledger can't tell which.
         until: when the send is believed to be gone (monotonic seconds).
     """
 

@@ -80,7 +80,7 @@ class RecentWrites:
         """Note that `item` ended with `outcome` at `now`; forget what is older than the settle time.
 
         Args:
-            effect: that of the write which the item has sent; None: nothing was sent, so nothing has changed.
+            effect: the effect of the write that the item has sent; None: nothing was sent, so nothing has changed.
         """
         if isinstance(operation, ComparesState):
             left = operation.left(item, outcome)
@@ -96,7 +96,7 @@ class RecentWrites:
             self._changed.forget_old(now)
 
     def forget(self, operation: AnyOperation, item: Item) -> None:
-        """Forget what was left where `item` writes: another writer has changed it, or nobody knows."""
+        """Forget what was left where `item` writes: another writer has changed it, or its state is unknown."""
         if self._left and isinstance(operation, ComparesState):
             self._left.forget(_key(operation, item))
 
