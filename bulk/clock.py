@@ -1,4 +1,4 @@
-"""The only clock. Nothing else in Bulk asks the system for the time or sleeps; a simulation hands in another one."""
+"""The only clock. Nothing else in Bulk asks the system for the time or sleeps; a simulation passes another clock."""
 
 import time
 from datetime import UTC, datetime
@@ -17,10 +17,10 @@ class Clock:
     """Seconds that never jump, on the same scale as the event loop's own time."""
 
     elapsed = staticmethod(partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)))
-    """As `monotonic`, and it goes on while this machine sleeps, where the system has such a clock."""
+    """As `monotonic`, but this clock also goes on while the machine sleeps, if the system has such a clock."""
 
     processor = staticmethod(time.thread_time)
-    """Processor time that the calling thread has used; of a simulation, none."""
+    """Processor time that the calling thread has used (seconds); none in a simulation."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait for `seconds` of monotonic time; at least one turn of the event loop."""
@@ -31,7 +31,7 @@ def iso_utc(at: float) -> str:
     """Return `2026-11-21T08:00:00.123Z` for UTC epoch seconds."""
     second = int(at)
     micros = round((at - second) * 1e6)
-    if 0 <= micros < 1_000_000:  # as nearly always, and of one second many are asked for
+    if 0 <= micros < 1_000_000:  # nearly always; the text of the second is kept, because many times share it
         return f"{_iso_second(second)}.{micros // 1_000:03d}Z"
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 

@@ -11,7 +11,7 @@ stops.
     ├── RunStopped                 3  stopped early with work left; resumable
     ├── CredentialRefused          4  the platform refused a credential; resumable
     ├── RunDirectoryError          5  foreign, changed, in use, damaged or not writable
-    ├── GateClosed                 8  nobody agreed to the run: nothing was sent
+    ├── GateClosed                 8  the run was not approved: nothing was sent
     └── Interrupted          130/143  SIGINT or SIGTERM; resumable
 
 Exit codes 1 and 6 are no errors: the run is complete, and its report says which items did not succeed.
@@ -25,10 +25,10 @@ from bulk.exit_codes import ExitCode
 
 
 class BulkError(Exception):
-    """Base of all of them.
+    """Base class of all these errors.
 
     Attributes:
-        exit_code: what the command exits with.
+        exit_code: the exit code of the command.
     """
 
     exit_code: int = ExitCode.UNSUCCESSFUL
@@ -46,8 +46,8 @@ class Flaw:
 
     Attributes:
         path: the file as the user named it; `<stdin>` for standard input.
-        line: its line, counted from 1; 0 where the whole file is meant.
-        field: dotted name of the field, as in `committer.email`; empty where no one field is meant.
+        line: line in the file, counted from 1; 0: the whole file is meant.
+        field: dotted name of the field, such as `committer.email`; empty: no single field is meant.
         message: what is wrong and what was expected, without the place.
     """
 
@@ -62,12 +62,12 @@ class Flaw:
 
 
 class ManifestError(BulkError):
-    """The manifest can't be run. Nothing has been sent when this is raised, unless it is about a policy that fails over
-    what an audit has read.
+    """The manifest can't be run. Nothing has been sent when this is raised, unless the error is about a policy that
+    fails on what an audit has read.
 
     Attributes:
-        flaws: up to 50 of them, in the order of the files.
-        more: how many further ones were found and are not listed (count).
+        flaws: up to 50 flaws, in the order of the files.
+        more: number of further flaws that were found and are not listed (count).
     """
 
     exit_code = ExitCode.UNUSABLE
@@ -87,24 +87,24 @@ class CredentialMissing(BulkError):
 
 
 class BudgetTooSmall(BulkError):
-    """The platform's limit, less `limits.reserve`, lets out nothing that the run needs. Nothing but `GET /rate_limit`
-    has been sent."""
+    """The platform's limit, less `limits.reserve`, allows no request of the run. Nothing but `GET /rate_limit` has been
+    sent."""
 
     exit_code = ExitCode.UNUSABLE
 
 
 class RunStopped(BulkError):
-    """The run stopped early and work is left: a limit, an unreachable platform, a full disk. It can be resumed."""
+    """The run stopped early and work is left: a limit, an unreachable platform, a full disk. The run can be resumed."""
 
     exit_code = ExitCode.STOPPED
 
 
 class CredentialRefused(BulkError):
-    """The platform answered 401: everything that uses this credential stopped there. It can be resumed.
+    """The platform answered 401: everything that uses this credential stopped. The run can be resumed.
 
     Attributes:
-        credential: its name in the manifest, never the token.
-        is_gone: what it was for is not there any more (an App was uninstalled): items that need it fail.
+        credential: name of the credential in the manifest, never the token.
+        is_gone: the App of the credential is not installed any more: items that need it fail.
     """
 
     exit_code = ExitCode.CREDENTIAL_REFUSED
@@ -127,7 +127,7 @@ class GateClosed(BulkError):
 
 
 class Interrupted(BulkError):
-    """SIGINT or SIGTERM ended the run; it can be resumed."""
+    """SIGINT or SIGTERM ended the run. The run can be resumed."""
 
     def __init__(self, signal_name: str, exit_code: int) -> None:
         super().__init__(f"interrupted by {signal_name}")

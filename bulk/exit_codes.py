@@ -1,4 +1,4 @@
-"""What a command exits with, and the one function that decides it for a run. Source: interface.md §4."""
+"""The exit codes of commands, and the one function that decides the exit code of a run. Source: interface.md §4."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 
 class ExitCode(IntEnum):
-    """People's scripts depend on these numbers."""
+    """The exit codes of commands. Scripts of users depend on these numbers."""
 
     DONE = 0
     UNSUCCESSFUL = 1
@@ -17,17 +17,17 @@ class ExitCode(IntEnum):
     UNKNOWN = 6
     DIFFERENT = 7
     GATE_CLOSED = 8
-    BUG = 70  # `EX_SOFTWARE` of sysexits.h, so that it is none of the codes that say something
+    BUG = 70  # `EX_SOFTWARE` of sysexits.h, so that it differs from all codes with a meaning of their own
     INTERRUPTED = 130
     TERMINATED = 143
 
 
 COMPLETE = frozenset((ExitCode.DONE, ExitCode.UNSUCCESSFUL, ExitCode.UNKNOWN))
-"""The run went to its end, whatever came out."""
+"""Exit codes of a run that went to its end, whatever the outcomes."""
 SIGNALLED = frozenset((ExitCode.INTERRUPTED, ExitCode.TERMINATED))
-"""A signal stopped it."""
+"""Exit codes of a run that a signal stopped."""
 RESUMABLE = SIGNALLED | {ExitCode.STOPPED, ExitCode.CREDENTIAL_REFUSED}
-"""Work is left, which the same command goes on with."""
+"""Exit codes of a run with work left, with which the same command goes on."""
 
 MEANINGS: Mapping[int, str] = MappingProxyType(
     {
@@ -48,25 +48,25 @@ MEANINGS: Mapping[int, str] = MappingProxyType(
 
 
 def of_audit(run: int, *, is_different: bool) -> int:
-    """Return what an audit exits with: the first of 4, 3, 6, 7, 1, 0.
+    """Return the exit code of an audit: the first of 4, 3, 6, 7, 1, 0 that applies.
 
     Args:
-        run: what its run exits with.
+        run: exit code of the audit's run.
         is_different: something changed or a policy is violated, and the manifest says that this counts.
     """
     return ExitCode.DIFFERENT if is_different and run in (ExitCode.DONE, ExitCode.UNSUCCESSFUL) else run
 
 
 def of_run(outcomes: Mapping[str, int], superseded: int, *, is_complete: bool, stopped_with: int | None) -> int:
-    """Return what a run exits with: 4 or 3 where work is left, else 6, else 1, else 0.
+    """Return the exit code of a run: 4 or 3 if work is left, else 6, else 1, else 0.
 
     Args:
-        outcomes: how many items ended how.
-        superseded: those of the skipped that don't count (count).
+        outcomes: number of items by outcome (counts).
+        superseded: skipped items that were superseded, which don't count (count).
         is_complete: every item has an outcome.
-        stopped_with: the exit code of what stopped the run: 3, 4, 130, 143; None where nothing is known.
+        stopped_with: the exit code of what stopped the run: 3, 4, 130, 143; None: not known.
     """
-    from bulk.model import OutcomeKind  # which takes time that `bulk --help` has not
+    from bulk.model import OutcomeKind  # imported late, because it would slow down `bulk --help`
 
     if not is_complete:
         return stopped_with or ExitCode.STOPPED

@@ -14,11 +14,11 @@ class Finished:
 
     Attributes:
         item: the item as the user gave it, without large fields that were sent and without secrets.
-        attempts: sends of the request that decided (count).
-        started_at: the first send, or when the item was skipped (UTC epoch seconds).
-        unchanged_by: `date` where that an answer is unchanged rests on the moment of the last change alone.
-        elapsed_ms: from the first send to the outcome.
-        missing: what was asked for is proven not to be there, which its job allows.
+        attempts: how often the request that decided the outcome was sent (count).
+        started_at: when the first request was sent, or when the item was skipped (UTC epoch seconds).
+        unchanged_by: `date` if only the time of the last change shows that the answer is unchanged.
+        elapsed_ms: time from the first send to the outcome (milliseconds).
+        missing: the thing that was asked for is proven not to be there, which the job allows.
     """
 
     job: Final[str]
@@ -60,6 +60,6 @@ class Finished:
         self.result, self.error, self.missing = result, error, missing
 
     def decoded(self) -> "Finished":
-        """Return this with its result decoded, for listeners in this process."""
+        """Return this object with its result decoded, for listeners in this process."""
         result = self.result
         return dataclasses.replace(self, result=result.decoded()) if type(result) is Encoded else self

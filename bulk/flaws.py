@@ -1,7 +1,7 @@
 """Flaws are collected, not raised one by one: the user sees up to 50 of them and how many more there are.
 
-What comes from a file is shown escaped and cut, so that no terminal is fooled by it; values of secret fields are never
-shown at all, which whoever adds a flaw sees to. Source: interface.md §2, failures.md rows 52 and 66.
+Text from a file is shown escaped and cut, so that it can't fool a terminal. Values of secret fields are never shown at
+all: the code that adds a flaw sees to that. Source: interface.md §2, failures.md rows 52 and 66.
 """
 
 import bisect
@@ -36,7 +36,7 @@ class Flaws:
 
     @property
     def is_full(self) -> bool:
-        """Whether another one would only be counted, so that nobody needs to find out what it is."""
+        """Whether a further flaw would only be counted, so that its message need not be made."""
         return len(self._listed) >= MOST_FLAWS
 
     def add(self, path: str, line: int, field: str, message: str) -> None:
@@ -47,11 +47,11 @@ class Flaws:
             self._listed.append(Flaw(path, line, field, message))
 
     def count_only(self, count: int = 1) -> None:
-        """Note `count` flaws that nobody will read."""
+        """Count `count` further flaws, which are not listed."""
         self._more += count
 
     def raise_if_any(self) -> None:
-        """End the check.
+        """Raise the flaws that were noted, if there are any.
 
         Raises:
             ManifestError: at least one flaw was found.
@@ -61,13 +61,13 @@ class Flaws:
 
 
 def shown(text: str) -> str:
-    """Return `text` for a message: quoted, cut to 60 characters, whatever is not printable escaped."""
+    """Return `text` for a message: quoted, cut to 60 characters, with characters that are not printable escaped."""
     cut = text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
     return repr(cut)
 
 
 def name_shown(name: str) -> str:
-    """Return a field's name for a message: as it is where it is an ordinary one, else as `shown` does it."""
+    """Return a field's name for a message: as it is if the name is an ordinary one, else as `shown` returns it."""
     return name if _ORDINARY.fullmatch(name) and len(name) <= _SHOWN_CHARACTERS else shown(name)
 
 

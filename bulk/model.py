@@ -1,9 +1,9 @@
-"""The words that all stages share: frozen data, no behaviour beyond reading itself, no clock, no I/O.
+"""The data types that all stages share: frozen data, no behaviour beyond reading itself, no clock, no I/O.
 
 Request and Reply are one HTTP exchange, Outcome is how an item ended, Finished is a line of `results.jsonl`.
-What is made for every request has an `__init__` of its own: compiled, making one takes less than half of what a Struct
-takes, and reading an attribute hardly anything (benchmarks/notes/changes.md). Interpreted, it takes half as long where
-arguments are handed over by their places and not by their names, as is done where it is done for every item.
+Classes with an object for every request have an `__init__` of their own: compiled, making one takes less than half the
+time of a Struct, and reading an attribute hardly any (benchmarks/notes/changes.md). Interpreted, making one takes half
+as long with positional arguments as with keywords, so that code that runs for every item passes them by position.
 """
 
 from collections.abc import Mapping
@@ -39,12 +39,12 @@ class Effect(StrEnum):
 
     @property
     def may_repeat_at_once(self) -> bool:
-        """Whether a first negative read-back is enough to send it again, because a double can't apply twice."""
+        """Whether one negative read-back is enough to send the write again, because a double can't apply twice."""
         return self not in (Effect.CREATE, Effect.MOVE)
 
 
 class Media(StrEnum):
-    """The representation asked for; becomes the vendor's media type in `Accept`."""
+    """The representation that a request asks for; it becomes the vendor's media type in `Accept`."""
 
     JSON = "json"
     RAW = "raw"
@@ -63,17 +63,17 @@ class Request:
         accept: statuses that the operation wants to see as a Reply. Others are judged by the engine:
             refusals end the item, limits are waited for, lost answers are settled.
         is_fresh: never answered from the store and sent without conditions, as read-backs must be.
-        before: of a write: what was there, as the steps saw it, as a JSON value: None where nothing was, UNSEEN where
-            nobody looked. It is kept with the intent; settling, the live plan, undo and `verify` read this one. Of a
-            combined write: a list of those of the items in `shared_by`. Never a secret.
+        before: before-image of a write, a JSON value: what the steps saw there; None: nothing was there; UNSEEN: they
+            did not look. It is kept with the intent; settling, the live plan, undo and `verify` read it. For a
+            combined write: a list with the before-images of the items in `shared_by`. Never a secret.
         max_bytes: most bytes of the answer's body after decompression.
-        takes_file: `Reply.body` may be a BodyFile: of a success that is asked for as raw or html, and very long.
-        pause_s: seconds that the engine waits before it sends this, 0.0 for none; reads only, to follow what takes
+        takes_file: `Reply.body` may be a BodyFile, if a success that is asked for as raw or html is very long.
+        pause_s: seconds that the engine waits before it sends this, 0.0 for none; reads only, to follow work that takes
             time.
         is_poll: a read of a list that is made for polling: one at a time for each credential and path, and not before
             the `X-Poll-Interval` of the last one is over. Further pages of one listing are no polls.
         shared_by: of a combined write: the places of the items that it is sent for (`Operation.steps_combined`).
-        dates_hold: what it reads has changed wherever its `Last-Modified` has, and only then.
+        dates_hold: the thing that is read changes whenever its `Last-Modified` changes, and only then.
         proof: what an answer of success must show to be believed; None: its status is all that there is (204, 205).
     """
 
@@ -128,9 +128,9 @@ class BodyFile:
     As an outcome's payload it is what `save` writes: the file is moved to its place.
 
     Attributes:
-        name: of the file, relative to the run directory.
-        size_bytes: what it holds, without content coding.
-        sha256: of that, in hexadecimal. blob_sha: what git calls a file that holds this (40 hexadecimal digits).
+        name: path of the file, relative to the run directory.
+        size_bytes: size of the content, without content coding (bytes).
+        sha256: SHA-256 of the content, in hexadecimal. blob_sha: git's blob name of it (40 hexadecimal digits).
     """
 
     name: str
@@ -148,8 +148,8 @@ class Reply:
         headers: names in lower case.
         body: the decoded JSON value; bytes for raw and html, or a BodyFile where the request takes one; None where
             there is none.
-        is_unchanged: the platform said 304 and the body comes from the store. It is an Encoded where the item ends
-            with it as it is; no operation sees that one.
+        is_unchanged: the platform said 304 and the body comes from the store. The body is an Encoded if the item ends
+            with it as it is; no operation sees such a body.
         is_truncated: the status was seen, the body broke on the way; `body` is None.
         request_id: the platform's own id of the request.
         raw: the body, decompressed, for the store of validators; empty where it was not read to its end.
@@ -178,11 +178,11 @@ class Reply:
 
 
 class Encoded:
-    """A JSON value as the text that stands in results, on one line: to write it again nobody has to decode it.
+    """A JSON value as the text that stands in results, on one line, so that it is written again without decoding.
 
     Attributes:
-        text: UTF-8.
-        is_clean: secrets were taken out of it when it was kept, so that nobody has to look for them again.
+        text: the JSON text in UTF-8.
+        is_clean: secrets were taken out of the text when it was kept, so that it need not be searched again.
     """
 
     __slots__ = ("is_clean", "text")
@@ -193,9 +193,9 @@ class Encoded:
 
     @classmethod
     def of(cls, value: Any) -> "Encoded | None":
-        """Return that value; None where it is nested too deeply to be written as it is."""
+        """Return `value` as an Encoded; None if it is nested too deeply to be written as it is."""
         try:
-            # within a list, as it is within a line
+            # in a list, because it is nested in a line of results as well
             return cls(orjson.dumps([value])[1:-1])
         except TypeError:
             return None
@@ -264,7 +264,7 @@ class OutcomeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ItemError:
-    """Why an item did not succeed. `attempts` counts the sends of the request that decided."""
+    """Why an item did not succeed. `attempts` counts the sends of the request that decided the outcome."""
 
     code: ErrorCode
     message: str
@@ -278,10 +278,10 @@ class Outcome:
 
     Attributes:
         result: a JSON value for `results.jsonl`, or an Encoded.
-        payload: what `save` writes where it is not in `result` (raw and html).
-        http_status: of the answer that decided; the engine fills it in where the operation did not.
-        gives_codes: of a refusal: codes say why, so that the same request before it can't have been taken either.
-        is_missing: what was asked for is proven not to be there, and its job says that this is fine; no result.
+        payload: content that `save` writes, if it is not in `result` (raw and html).
+        http_status: status of the answer that decided; the engine fills it in if the operation did not.
+        gives_codes: codes say why the request was refused: the same request before can't have been accepted either.
+        is_missing: the thing that was asked for is proven not to be there, and the job allows that; no result.
     """
 
     kind: Final[OutcomeKind]
@@ -308,12 +308,12 @@ class Outcome:
 
 _SUCCEEDED, _UNCHANGED = OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED
 SUCCESSFUL = frozenset((_SUCCEEDED, _UNCHANGED))
-"""The item is as it was asked for."""
+"""Outcomes of items that are as they were asked for."""
 
 
 def succeeded(result: Any, *, note: str | None = None, payload: bytes | BodyFile | None = None) -> Outcome:
-    """Say that the effect is there. A `note` says what was inferred or could not be verified; it becomes
-    `result.note`."""
+    """Return the outcome of an item whose effect is there. A `note` says what was inferred or could not be verified; it
+    becomes `result.note`."""
     return Outcome(_SUCCEEDED, result if note is None else _noted(result, note), None, payload)
 
 
@@ -323,7 +323,7 @@ def unchanged(result: Any, *, note: str | None = None, payload: bytes | BodyFile
 
 
 def missing(*, is_unchanged: bool) -> Outcome:
-    """Say that what was asked for is proven not to be there, where the job says `missing: ok`.
+    """Return the outcome of an item whose thing is proven not to be there, in a job with `missing: ok`.
 
     Args:
         is_unchanged: nothing has changed since the answers that prove it were kept.
@@ -365,9 +365,9 @@ class Lost:
     Attributes:
         before: `Request.before` of the lost request, of this item alone.
         sent_at: when it was first sent (UTC epoch seconds, this machine's time; not the platform's).
-        status: what came back and proves nothing, if anything did.
-        made: names, folded, and places (`urls.place`) of what this run is known to have made itself shortly before: it
-            is new and explained.
+        status: the HTTP status that came back and proves nothing; None: none came back.
+        made: names, folded, and places (`urls.place`) of things that this run is known to have made itself shortly
+            before: these are new and explained.
     """
 
     method: str
@@ -390,7 +390,7 @@ class Undecided:
     """A read-back can't tell. The outcome is `unknown` unless a later read-back can.
 
     Attributes:
-        found: what it found instead of what was asked for, as a JSON value for the result; None: nothing to show.
+        found: the value that stood there instead of the wanted one, as JSON for the result; None: nothing to show.
     """
 
     why: str

@@ -45,13 +45,13 @@ class ItemFlaw(msgspec.Struct, frozen=True):
 
 
 class Access(msgspec.Struct, frozen=True):
-    """What a token must bring for an operation. Source: specification, Authentication.
+    """The rights that a token needs for an operation. Source: specification, Authentication.
 
     Attributes:
-        scopes: a classic or OAuth token needs one of these; none: any will do.
-        permission: (name, `read`, `write` or `admin`) that fine-grained and App tokens need; None: such are refused.
-        apps: whether tokens of Apps are taken at all.
-        is_for_site_admins: only a site administrator may.
+        scopes: a classic or OAuth token needs one of these; empty: any such token will do.
+        permission: (name, `read`, `write` or `admin`) that fine-grained and App tokens need; None: they are refused.
+        apps: whether tokens of Apps are accepted at all.
+        is_for_site_admins: only a site administrator may use the operation.
     """
 
     scopes: tuple[str, ...] = ()
@@ -76,16 +76,16 @@ class Operation(Generic[ItemT]):
         resource: `contents` of `contents.put`: lanes of different resources are different lanes.
         Item: the typed arguments; unknown fields and wrong types are refused with file and line.
         category: the rate-limit category that pays for it.
-        is_read: changes nothing, needs no intent, no lane and no settling.
-        is_momentary: its answer is of the moment, so that asking again has a point: of a read that is not, equal items
-            of a job are sent once.
-        result_is_reply: where an item ended with the body of its only reply as its result, any other item that asks for
-            the same and gets the same does so too: what a 304 confirms is written down again without being decoded.
-        is_irreversible: the plan says so.
+        is_read: the operation changes nothing, and needs no intent, no lane and no settling.
+        is_momentary: the answer holds for the moment only, so that asking again has a point. Equal items of a job are
+            sent once if they are reads of an operation that is not momentary.
+        result_is_reply: if an item ended with the body of its only reply as its result, any other item that asks for
+            the same and gets the same does so too: a body that a 304 confirms is written again without being decoded.
+        is_irreversible: the effect can't be undone; the plan says so.
         most_requests: most requests of one item when no answer is lost (count); the budget is planned with it.
         least_requests: fewest of one item (count).
         unreported: fields left out of results, because they are large.
-        access: what a token must bring; None: that is not known.
+        access: the rights that a token needs; None: not known.
         settled_by: one sentence for the documentation: how a lost answer is settled.
         example: an item that works on the sandbox's standard data.
     """
@@ -110,26 +110,26 @@ class Operation(Generic[ItemT]):
         cls.resource = getattr(cls, "name", "").partition(".")[0]
 
     def check(self, item: ItemT) -> Iterator[ItemFlaw]:
-        """Return everything about `item` that the platform would refuse and that can be known without asking it."""
+        """Return all flaws of `item` that the platform would refuse and that can be found without asking it."""
         return iter(())
 
     def lanes(self, item: ItemT) -> tuple[str, ...]:
-        """Return the things that `item` writes, such as `acme/api`: one item at a time for each, in manifest order.
+        """Return the things that `item` writes, such as `acme/api`. Items that write the same thing go one at a time.
 
-        Case is folded and the resource put in front by the engine. Reads have none.
+        They go in manifest order. The engine folds the case and puts the resource in front. Reads have no lanes.
         """
         return ()
 
     def steps(self, item: ItemT) -> Steps:
-        """Yield the requests of `item`, one after the other; return how it ended. Files and secrets are already
+        """Yield the requests of `item`, one after the other; return its outcome. Files and secrets are already
         inline."""
         raise TypeError(f"{type(self).__name__} lacks steps()")
 
     def settle(self, item: ItemT, lost: Lost) -> Settling:
-        """Find out by reading whether `lost` was applied. Only reads, all of them `is_fresh`.
+        """Find out by reading whether `lost` was applied. Yield only reads, all of them `is_fresh`.
 
-        Returns an Outcome where the truth is known, NotApplied where no trace of it is there, Undecided where reading
-        can't tell. The engine repeats it as long as that can change, and starts `steps` again after NotApplied.
+        Return an Outcome if the truth is known, NotApplied if there is no trace of the write, Undecided if reading
+        can't tell. The engine repeats this as long as that can change, and starts `steps` again after NotApplied.
         """
         raise TypeError(f"{type(self).__name__} writes and lacks settle()")
 
@@ -156,7 +156,7 @@ def find(name: str) -> AnyOperation:
     """Return the operation of that name; its module is imported only now.
 
     Raises:
-        UnknownOperation: there is none.
+        UnknownOperation: no operation of that name is installed, or it can't be used.
     """
     try:
         point = _installed()[name]

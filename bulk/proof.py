@@ -1,15 +1,15 @@
 """What an answer of success has to show before it is believed.
 
-A gateway answers 200 to anything, and a cache answers with what somebody else has asked for. So a status alone proves
+A gateway answers 200 to anything, and a cache may send the answer to another client's request. So a status alone proves
 nothing where the specification shows a body: an operation says of each request what its answer holds, and which fields
-name the item. An answer without that is a `bad_response`: a read is repeated, and a write is settled by reading.
+name the item. An answer without these is a `bad_response`: a read is repeated, and a write is settled by reading.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 Check = Callable[[Any], str]
-"""Takes a Reply of success; returns what is wrong with it, as `it names no id`, and nothing where all is well."""
+"""Takes a Reply of success; returns what is wrong with it, such as `it names no id`, or an empty text."""
 
 
 class Proof:
@@ -17,7 +17,7 @@ class Proof:
 
     Attributes:
         shape: checks that the answer is of the kind that the specification shows.
-        identity: checks that it speaks of this item; None where nothing in it names the item.
+        identity: checks that the answer is about this item; None: nothing in the answer names the item.
     """
 
     __slots__ = ("identity", "shape")
@@ -26,7 +26,7 @@ class Proof:
         self.shape, self.identity = shape, identity
 
     def flaw(self, reply: Any) -> str:
-        """Return what is wrong with an answer; empty where it proves what was asked for. Never raises."""
+        """Return what is wrong with an answer; empty: it proves what was asked for. Never raises."""
         try:
             flaw = self.shape(reply)
             return self.identity(reply) if self.identity is not None and not flaw else flaw
@@ -34,6 +34,6 @@ class Proof:
             return f"it can't be understood ({type(error).__name__})"
 
     def elsewhere(self) -> "Proof":
-        """Return the same for an answer that the platform itself led to by a redirect, where things may have other
-        names."""
+        """Return the proof for an answer to which the platform led by a redirect: without `identity`, because things
+        may have other names there."""
         return Proof(self.shape)

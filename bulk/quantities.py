@@ -36,14 +36,14 @@ class Share:
     fraction: float | None = None
 
     def of(self, whole: int) -> int:
-        """Return the count that it means for `whole` (rounded up)."""
+        """Return the count that this means for `whole` items (rounded up)."""
         if self.count is not None:
             return self.count
         return -int(-whole * (self.fraction or 0.0) // 1)
 
     @property
     def given(self) -> int | str:
-        """As a manifest gives it."""
+        """The count or the share as a manifest writes it."""
         return f"{_number((self.fraction or 0.0) * 100, 6)}%" if self.count is None else self.count
 
 
@@ -51,10 +51,10 @@ NOTHING = Share(count=0)
 
 
 def duration_s(given: Given) -> float:
-    """Return seconds that `given` means, more than 0 and at most 366 days.
+    """Return the seconds that `given` means, more than 0 and at most 366 days.
 
     Raises:
-        ValueError: it is no duration; the message says what was expected.
+        ValueError: `given` is no duration; the message says what was expected.
     """
     expected = "expected a duration such as 90s, 15m, 2h, 30d, or seconds"
     if isinstance(given, bool) or not isinstance(given, int | float | str):
@@ -69,7 +69,7 @@ def duration_s(given: Given) -> float:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration as `duration_s` reads it."""
+    """Return the text of a duration, in the form that `duration_s` reads."""
     return f"{_number(seconds, 9)}s"
 
 
@@ -81,7 +81,7 @@ def share(given: Given) -> Share:
     """Return a count or a share of something.
 
     Raises:
-        ValueError: it is neither; the message says what was expected.
+        ValueError: `given` is neither; the message says what was expected.
     """
     expected = "expected a count such as 50 or a share such as 5%"
     if isinstance(given, bool) or not isinstance(given, int | str):
@@ -99,7 +99,7 @@ def reserve(given: Given) -> Share:
     """Return a count or a share of a budget that is left to others.
 
     Raises:
-        ValueError: it is neither, or all of it.
+        ValueError: `given` is neither, or is the whole budget.
     """
     found = share(given)
     if found.fraction is not None and found.fraction >= 1.0:
@@ -111,7 +111,7 @@ def count(given: Given, least: int, most: int) -> int:
     """Return a whole number from `least` to `most`.
 
     Raises:
-        ValueError: it is none; the message says what was expected.
+        ValueError: `given` is no such number; the message says what was expected.
     """
     expected = f"expected a whole number from {least:,} to {most:,}"
     if isinstance(given, bool) or not isinstance(given, int | str):
@@ -126,7 +126,7 @@ def priority(given: Given) -> int:
     """Return the priority of a job; higher goes first.
 
     Raises:
-        ValueError: it is none; the message says what was expected.
+        ValueError: `given` is no priority; the message says what was expected.
     """
     expected = f"expected a whole number from -{MOST_PRIORITY:,} to {MOST_PRIORITY:,}"
     if isinstance(given, bool) or not isinstance(given, int | str):

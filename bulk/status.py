@@ -1,4 +1,4 @@
-"""Where a run stands at one moment: what a display, the log and `bulk status` show. Shared words, no logic.
+"""The status of a run at one moment, which a display, the log and `bulk status` show. Shared data types, no logic.
 
 The engine makes a RunStatus about once a second and stores it in the ledger (as JSON): another process can read it
 there.
@@ -10,23 +10,23 @@ from typing import Protocol, Self
 import msgspec
 
 LIVE = ("checking", "running", "pausing", "paused", "draining")
-"""Where a run may stand that a process drives."""
+"""States of a run that a process drives."""
 
 STATES = (*LIVE, "waiting", "complete", "stopped", "lost")
-"""Where a run, or a job of it, may stand."""
+"""States of a run, or of one of its jobs."""
 
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One job.
+    """The status of one job.
 
     Attributes:
         items: items of the job (count); None while that is not known.
-        outcomes: how many ended how, keyed by outcome.
+        outcomes: number of items by outcome (counts).
         in_flight: items being worked on (count).
         state: `waiting` (for `needs`), `running`, `complete`.
-        waits_for: names of jobs that it waits for.
-        failure: what went wrong most often in this process, such as `not_found: Not Found`; empty where nothing did.
-        failures: how often that did (count).
+        waits_for: names of the jobs for which this job waits.
+        failure: the most frequent error in this process, such as `not_found: Not Found`; empty: there was none.
+        failures: how often that error occurred (count).
     """
 
     name: str
@@ -46,19 +46,19 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BucketStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One bucket.
+    """The status of one bucket.
 
     Attributes:
         limit: requests in a window (count); None where the platform limits nothing.
         remaining: requests that may still be sent in this window, the reserve not taken off (count).
         reserve: kept for other users of the token (count).
         reset_at: UTC epoch seconds, this machine's time; None where unknown.
-        used: requests that this run has spent from it, all windows (count).
+        used: requests that this run has spent from the bucket, in all windows (count).
         pace: requests per second while pacing is on; None at full speed.
-        waiting: items that wait for it (count): those that could begin, and those under way that want one more request.
-        closed_because: why nothing is let out now; empty while it is open.
+        waiting: items that wait for a permit (count): those that could begin, and those under way that want one more.
+        closed_because: why the bucket gives no permits now; empty while it is open.
         opens_at: when that ends (UTC epoch seconds); None where unknown.
-        window_s: length of its windows (seconds); None where it was not seen.
+        window_s: length of the bucket's windows (seconds); None where it was not seen.
     """
 
     credential: str
@@ -76,33 +76,33 @@ class BucketStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WaitKind(StrEnum):
-    """What is waited for, as a word that stays the same while its figures change: plots and labels go by it."""
+    """The kind of a wait: a word that stays the same while the figures of the wait change, for plots and labels."""
 
-    BUDGET = "budget"  # a bucket is empty, or what it holds and whether its credential is taken is not known yet
+    BUDGET = "budget"  # a bucket is empty, or it is not known yet what it holds and whether its credential is good
     PACE = "pace"  # the requests left are spread over the time to the reset
-    CONCURRENCY = "concurrency"  # as many are in flight as may be
+    CONCURRENCY = "concurrency"  # as many requests are in flight as may be
     LANE = "lane"  # an item of the same lane goes first
     SETTLING = "settling"  # what a write did is not known or not visible yet
     POLL_INTERVAL = "poll_interval"  # the platform says how soon a list, or the state of its work, is asked again
-    RETRY_AFTER = "retry_after"  # the next try of what was refused or went wrong
+    RETRY_AFTER = "retry_after"  # a request that was refused or went wrong is tried again later
     UNREACHABLE = "unreachable"  # the platform does not answer
     NEEDS = "needs"  # another job, or a valid token, comes first
-    PAUSED = "paused"  # somebody paused the run
-    DISK = "disk"  # what has ended is written first
+    PAUSED = "paused"  # a person paused the run
+    DISK = "disk"  # outcomes of items that have ended are written first
     GATE = "gate"  # the next wave begins after a while
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Something that waits.
+    """One thing that items wait for.
 
     Attributes:
         what: `bucket core`, `lane acme/api 37 ahead`, `settling organization.create #12`, `just created, not
             visible yet`, `platform unreachable` and the like.
         until: UTC epoch seconds; None where unknown.
-        count: how many items wait for it.
-        kind: of what; None only where an older version wrote the status.
-        error: what went wrong last, where that is why it waits; empty where nothing did.
-        errors: how often something did, without a good answer in between (count).
+        count: how many items wait for it (count).
+        kind: kind of the wait; None only where an older version wrote the status.
+        error: the last error, if it is the reason for the wait; empty: it is not.
+        errors: how often an error occurred, without a good answer in between (count).
     """
 
     what: str
@@ -114,17 +114,17 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole run.
+    """The status of a whole run.
 
     Attributes:
         state: `checking`, `running`, `pausing` (what is in flight still ends), `paused`, `draining`, `complete`,
             `stopped`.
-        at: when this was true (UTC epoch seconds, this machine's time).
-        pid: process that runs it; None once it has ended.
+        at: when the status was true (UTC epoch seconds, this machine's time).
+        pid: id of the process that does the run; None once the run has ended.
         requests: requests sent so far (count); `retries` of them repeated one that failed.
         settled: lost answers whose truth was found by reading (count).
         per_second: items finished per second over the last seconds.
-        concurrency: requests that may be in flight now; `in_flight`: that are.
+        concurrency: requests that may be in flight now (count); `in_flight`: requests that are (count).
         finish_at: predicted end (UTC epoch seconds); None where unknown.
         why: for `stopped` and `draining`: the reason, for people.
     """
@@ -147,7 +147,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
     def after(self, before: "RunStatus | None") -> "RunStatus":
-        """Return it with what the same process had counted `before` it: it sends one wave after the other."""
+        """Return this status with the counts of `before` added: one process sends one wave after the other."""
         if before is None:
             return self
         used = {(bucket.credential, bucket.category): bucket for bucket in before.buckets}
@@ -177,11 +177,11 @@ class Display(Protocol):
         """Show `status` from now on."""
 
     def note(self, text: str) -> None:
-        """Say something that scrolls by, such as a warning of the log; any characters."""
+        """Show a line that scrolls by, such as a warning of the log; `text` may hold any characters."""
 
 
 class Silence:
-    """Shows nothing."""
+    """A display that shows nothing."""
 
     def __enter__(self) -> Self:
         return self

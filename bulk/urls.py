@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urljoin, urlsplit
 
 _PLAIN = "-._~!$&'()*+,;=@"
 _SIMPLE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
-"""Names that need no encoding and can't climb: nearly all of them."""
+"""Names that need no encoding and can't leave their place in a path: nearly all names."""
 _is_simple_path = re.compile(rf"{_SIMPLE.pattern}(?:/{_SIMPLE.pattern})*").fullmatch
 _holds_control = re.compile(r"[\x00-\x1f\x7f]").search
 _holds_surrogate = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]").search
@@ -32,10 +32,10 @@ def segment(name: str | int) -> str:
     """Return one path segment, percent-encoded; `ent:platform` becomes `ent%3Aplatform`, a slash becomes `%2F`.
 
     Raises:
-        ValueError: it is empty, `.` or `..`, or holds a control character or a lone surrogate.
+        ValueError: the name is empty, `.` or `..`, or holds a control character or a lone surrogate.
     """
     text = str(name)
-    # the first is quicker, and stricter
+    # the first test is quicker, and stricter
     if (text.isascii() and text.replace("-", "").isalnum()) or _SIMPLE.fullmatch(text):
         return text
     flaw = flaw_of_segment(text)
@@ -54,12 +54,12 @@ def file_path(path: str) -> str:
 
 
 def place(collection: str, number: object) -> str:
-    """Return where the thing of that number lies, to compare: `/orgs/acme/hooks/7`, decoded, in lower case.
+    """Return the place of the thing with that number, for comparisons: `/orgs/acme/hooks/7`, decoded, in lower case.
 
-    Numbers are counted for each kind, so that one alone names nothing.
+    Each kind of thing has its own numbers, so that a number alone names nothing.
 
     Args:
-        collection: path of the request that lists it and its like, percent-encoded.
+        collection: path of the request that lists such things, percent-encoded.
     """
     return f"{unquote(collection)}/{number}".casefold()
 
@@ -102,8 +102,8 @@ def flaw_of_path(path: str) -> str:
 
 
 def next_link(headers: Mapping[str, str], base_url: str, current: str) -> str | None:
-    """Return where the next page is, as `/path?query` relative to `base_url`; None: there is none, or it leads
-    elsewhere.
+    """Return where the next page is, as `/path?query` relative to `base_url`; None: there is no next page, or the link
+    leads elsewhere.
 
     `has_next_link` tells these two apart.
 
@@ -116,8 +116,8 @@ def next_link(headers: Mapping[str, str], base_url: str, current: str) -> str | 
 
 
 def next_query(headers: Mapping[str, str], path: str, query: str) -> str | None:
-    """Return the query that asks the same path for the next page; None: there is none, or it is not a page of the same
-    list.
+    """Return the query that asks the same path for the next page; None: there is no next page, or the link is not to a
+    page of the same list.
 
     `has_next_link` tells these two apart. A path may be written in other words (`/organizations/101/hooks` for
     `/orgs/acme/hooks`), but its last segment says what is listed. Parameters that the link does not repeat stay.
@@ -125,7 +125,7 @@ def next_query(headers: Mapping[str, str], path: str, query: str) -> str | None:
     Args:
         headers: of the answer; looked up in lower case.
         path: percent-encoded path of the list.
-        query: what its first page was asked with, without a question mark.
+        query: query of the request for the first page, without a question mark.
     """
     target = _next_target(headers)
     if target is None or not _PRINTABLE.fullmatch(target) or len(target) > LONGEST_CHARS:
@@ -182,7 +182,7 @@ def _last_segment(path: str) -> str:
 
 
 def _leaves(path: str) -> bool:
-    """Return whether some server could read this percent-encoded path as one that climbs."""
+    """Return whether some server could read this percent-encoded path as one that leads out of its folder."""
     plain = path
     for _ in range(3):
         plain = unquote(plain)

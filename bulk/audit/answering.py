@@ -1,4 +1,4 @@
-"""SQL over one run or over a history, whichever a folder is."""
+"""Answers SQL over a folder, which is a run directory or the history of an audit."""
 
 import contextlib
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def answering(place: Path, sql: str) -> Iterator[Iterator[dict[str, Any]]]:
     """Answer a SELECT over the tables of `place`: `{"columns", "types"}` first, then `{"rows"}`, many at once.
 
     Raises:
-        RunDirectoryError: it is neither a run directory nor the history of an audit.
+        RunDirectoryError: `place` is neither a run directory nor the history of an audit.
         QueryFlaw: `sql` is not one SELECT, or can't be answered.
     """
     if (place / NAME).is_file() and not (place / LEDGER).is_file():
@@ -36,7 +36,7 @@ def answering(place: Path, sql: str) -> Iterator[Iterator[dict[str, Any]]]:
 
 
 def _files(history: History) -> dict[str, list[Path]]:
-    """Return the files of each table, of nights that count."""
+    """Return the files of each table, of the nights that were compared."""
     folders = {folder.name: folder for folder in (history.path / TABLES).glob("*/")}
     folders |= {kind: history.path / kind for kind in (CHANGES, VIOLATIONS)}
     good = [night.run for night in history.good()]

@@ -42,11 +42,11 @@ from bulk.report.run_state import run_state_of
 from bulk.storage.private_files import replacing
 
 DoRun: TypeAlias = Callable[[Path, Approve | None], Report]
-"""Runs the manifest in a run directory, or goes on with the run there; is asked before anything is sent."""
+"""Runs the manifest in a run directory, or goes on with the run there; the `Approve` is asked before any request."""
 
 MOST_IN_MEMORY = 200_000
-"""Items of a run up to which its lines are read into memory to test policies (count); of more each policy reads them.
-"""
+"""Most items of a run whose lines are read into memory to test policies (count). Of a larger run, each policy reads the
+lines from disk."""
 MOST_NIGHTS = 30
 GOES_ON = "everything was read, and the same command goes on with this night and asks nothing again"
 SAME = "the run was begun with another manifest or other items"
@@ -54,7 +54,7 @@ SAME = "the run was begun with another manifest or other items"
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An audit that can begin: everything that can be wrong without asking the platform was looked at."""
+    """An audit that can begin: everything that can be checked without the platform was checked."""
 
     manifest: Manifest
     settings: AuditSettings
@@ -63,13 +63,13 @@ class Prepared:
 
 
 def prepare(manifest: Manifest, now: float) -> Prepared:
-    """Look at a manifest as an audit.
+    """Check that a manifest can be run as an audit.
 
     Args:
         now: UTC epoch seconds.
 
     Raises:
-        UsageError: it writes, or DuckDB is missing. ManifestError: a policy or a waiver can't be used.
+        UsageError: the manifest writes, or DuckDB is missing. ManifestError: a policy or a waiver can't be used.
     """
     writes = [job.name for job in manifest.jobs if not job.operation.is_read]
     if writes:
@@ -86,14 +86,14 @@ def prepare(manifest: Manifest, now: float) -> Prepared:
 
 
 def one_night(prepared: Prepared, history: History, run: DoRun, now: float, resume_within_s: float) -> AuditResult:
-    """Run, compare, judge and commit. Whoever calls this holds the history.
+    """Run, compare, judge and commit one night. The caller holds the history.
 
     Args:
         now: UTC epoch seconds.
-        resume_within_s: an unfinished run that began before that is given up (seconds).
+        resume_within_s: an unfinished run that is older than this is given up (seconds).
 
     Raises:
-        BulkError: it could not begin, or a step failed; the same command goes on with it.
+        BulkError: the run could not begin, or a step failed; the same command goes on with the night.
     """
     run_dir = _pending(prepared, history, now, resume_within_s)
     report = None if run_dir is None else _complete_report(run_dir)
@@ -171,7 +171,7 @@ def _night(
 
 
 def _pending(prepared: Prepared, history: History, now: float, within_s: float) -> Path | None:
-    """Return the run directory to go on with; others are given up."""
+    """Return the run directory to go on with, if there is one; other unfinished runs are given up."""
     pending = history.pending()
     for path in pending[:-1]:
         _give_up(history, path, "a later run was begun")
@@ -233,7 +233,7 @@ def _run(prepared: Prepared, history: History, run: DoRun, pending: Path | None,
 
 
 def _refusing_few(settings: AuditSettings, history: History) -> Approve | None:
-    """Return what refuses a list of items that was cut short (`min_items`)."""
+    """Return the `Approve` that refuses a list of items that was cut short (`min_items`), if one is needed."""
     good, least = history.good(), settings.min_items
     if least is None or not good:
         return None
@@ -287,7 +287,7 @@ def _known(history: History, run: str) -> dict[str, Violation]:
 
 
 def _refuse_gone(path: Path) -> Path:
-    """Return the path of a file of the last good night, which is there."""
+    """Return `path`, which is a file of the last good night; raise where that file is gone."""
     if not path.is_file():
         raise RunDirectoryError(f"{path}, of the last good night, is gone: restore it, or name another --history")
     return path
@@ -298,7 +298,7 @@ def _verdict(judgement: Judgement, *, is_drifted: bool) -> tuple[str, ...]:
 
 
 def _counts(settings: AuditSettings, verdict: tuple[str, ...], judgement: Judgement) -> bool:
-    """Return whether what was found makes the exit code 7."""
+    """Return whether the verdict makes the exit code 7."""
     fails = set(settings.fail_on)
     return bool(fails & set(verdict)) or ("new-violation" in fails and judgement.is_newly_violated)
 
@@ -324,7 +324,7 @@ def _row_of_violation(violation: Violation, run: str) -> dict[str, object]:
 
 
 def judge_run(prepared: Prepared, run_dir: Path, now: float) -> AuditResult:
-    """Return what the policies find in a run that has ended; nothing is written.
+    """Return the result of the policies over a run that has ended; nothing is written.
 
     Raises:
         RunDirectoryError: the run is still going, or can't be read. ManifestError: a policy can't be run.
@@ -354,10 +354,10 @@ def judge_run(prepared: Prepared, run_dir: Path, now: float) -> AuditResult:
 
 
 def kept(history: History, run: str) -> AuditResult:
-    """Return what a night found.
+    """Return the result of a night.
 
     Raises:
-        RunDirectoryError: it is none of this history, or too old.
+        RunDirectoryError: the night is none of this history, or its result is not kept any more.
     """
     path = history.path / places.JUDGED / f"{run}.json"
     try:

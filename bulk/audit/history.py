@@ -37,7 +37,7 @@ _OWN = frozenset((NAME, LOCK, RUNS, TABLES, CHANGES, VIOLATIONS, JUDGED, BASELIN
 VERSION = 1
 
 _RUN = re.compile(r".+-\d{8}T\d{6}(-\d+)?")
-"""Names that `new_run_dir` gives; whatever else lies among the run directories is somebody else's."""
+"""Names that `new_run_dir` gives; anything else among the run directories is not part of the history."""
 
 
 class Night(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,10 +46,10 @@ class Night(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         run: name of its run directory and of its files.
         at: when its run began (RFC 3339).
-        is_good: it was compared and judged; otherwise it was given up, and `why` says the reason.
-        exit_code: of the audit. items, units: read, and spent of the budget (counts).
-        drift, changes: items that changed, and their fields. new, known, fixed, waived: violations (counts).
-        verdict: `drift` and `violation`, where they are so.
+        is_good: whether the night was compared and judged; otherwise it was given up, and `why` says the reason.
+        exit_code: exit code of the audit. items, units: items read, and requests spent of the budget (counts).
+        drift, changes: items that changed, and fields that changed. new, known, fixed, waived: violations (counts).
+        verdict: `drift` where an item changed, and `violation` where a policy is violated.
     """
 
     run: str
@@ -81,10 +81,10 @@ class History:
     """The nights of one audit, in `path`."""
 
     def __init__(self, path: Path, name: str, manifest: Path | None = None) -> None:
-        """Read them.
+        """Read the nights.
 
         Args:
-            manifest: the manifest of the night that begins; one that has moved, or was edited, goes on with its nights.
+            manifest: the manifest of the night that begins; a manifest that was moved or edited keeps its nights.
 
         Raises:
             RunDirectoryError: the folder can't be read, has lost its index, or is of a newer version, of another audit,
@@ -105,7 +105,7 @@ class History:
         """Return the history in `path`, of whatever audit.
 
         Raises:
-            RunDirectoryError: there is none.
+            RunDirectoryError: `path` is not the history of an audit.
         """
         if not (path / NAME).is_file():
             raise RunDirectoryError(f"{path} is not the history of an audit: it has no {NAME}")
@@ -113,7 +113,7 @@ class History:
 
     @staticmethod
     def owns(path: Path, file: Path) -> bool:
-        """Return whether `file` is, or would be, one of those that the history in `path` is made of."""
+        """Return whether `file` is, or would be, one of the files of the history in `path`."""
         try:
             first = file.resolve().relative_to(path.resolve()).parts[:1]
         except ValueError:
@@ -145,7 +145,7 @@ class History:
         raise RunDirectoryError(f"{self.path / RUNS}: ten thousand runs began in one second")
 
     def place(self, kind: str, run: str, suffix: str) -> Path:
-        """Return where a file of a night stands; its folder is made."""
+        """Return the path of a file of a night; its folder is made."""
         folder = self.path / kind
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{run}{suffix}"
@@ -186,7 +186,7 @@ class History:
         return [path for path in found if _RUN.fullmatch(path.name) and path.is_dir()]
 
     def _refuse_lost(self) -> None:
-        """Refuse a history of several nights that has no index: they would be given up, as if they had not counted."""
+        """Refuse a history of several nights that has no index: the nights would be given up, as if not counted."""
         runs = {path.name for path in self._run_dirs()} | {path.stem for path in (self.path / JUDGED).glob("*.json")}
         if len(runs) > 1:
             raise RunDirectoryError(
@@ -224,7 +224,7 @@ def _index(path: Path, name: str) -> _Index:
 
 
 def _refuse_second(path: Path, first: Path, second: Path, name: str) -> None:
-    """Refuse a manifest whose name another one has, which is still there: each would be compared with the other."""
+    """Refuse a manifest that has the name of another one that is still there: one would be compared with the other."""
     with contextlib.suppress(OSError, ValueError):  # the first one has moved, or can't be seen from here
         if not first.samefile(second):
             raise RunDirectoryError(
@@ -235,10 +235,10 @@ def _refuse_second(path: Path, first: Path, second: Path, name: str) -> None:
 
 @contextlib.contextmanager
 def holding(path: Path, *, waits: bool = False) -> Iterator[bool]:
-    """Hold the lock of a history; the block is given False where another process holds it.
+    """Hold the lock of a history; yield False where another process holds it.
 
     Args:
-        waits: wait until that one has ended.
+        waits: wait until that process has ended.
 
     Raises:
         RunDirectoryError: the folder can't be written.

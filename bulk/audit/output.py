@@ -1,4 +1,4 @@
-"""What one night found, as text for a terminal and as JSON, SARIF and JUnit for programs."""
+"""The result of one night, as text for a terminal and as JSON, SARIF and JUnit for programs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from bulk.report.tally import label
 FORMATS = policies.FORMATS
 MOST_FIELDS, MOST_CHANGES = 10, 20
 NOISE = 0.2
-"""Where more of the items than this changed in one field, the field is one line (share)."""
+"""Where one field changed in more of the items than this (share), single changes are not listed."""
 
 
 def rendered(result: AuditResult, kind: str) -> bytes:
@@ -33,7 +33,7 @@ def rendered(result: AuditResult, kind: str) -> bytes:
 
 
 def lines(result: AuditResult) -> Iterator[str]:
-    """Yield what a person reads: the verdict first, then what changed, then what is violated."""
+    """Yield the lines for people: the verdict first, then the changes, then the violations."""
     night, drift = result.night, result.drift
     yield f"{result.name} {night.at[:10]}: {result.verdict}"
     yield f"{counted(night.items, 'item')}, {count(night.failed)} failed, {counted(night.units, 'unit')} spent."

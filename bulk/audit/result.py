@@ -1,4 +1,4 @@
-"""What one night of an audit found: words, no logic. `judged/RUN.json` holds it."""
+"""The result of one night of an audit: words, no logic. `judged/RUN.json` holds it."""
 
 import msgspec
 
@@ -14,11 +14,11 @@ class AuditResult(msgspec.Struct, frozen=True, kw_only=True):
     """One night.
 
     Attributes:
-        history: its folder, as it was named.
-        exit_code: of the audit (interface.md §4). run_exit_code: of its run.
+        history: folder of the history, as it was named.
+        exit_code: exit code of the audit (interface.md §4). run_exit_code: exit code of its run.
         why: why the run was not compared; empty where it was.
-        changes: the first 10,000; `drift.changes` says how many there are.
-        nights: this one and up to 29 before it, oldest first.
+        changes: the first 10,000 changes; `drift.changes` says how many there are.
+        nights: this night and up to 29 nights before it, oldest first.
         notes: what a person should know.
     """
 
@@ -42,12 +42,12 @@ class AuditResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_night(self) -> bool:
-        """Whether it is of a history: `bulk audit test` looks at one run alone, and writes no page."""
+        """Whether the result is of a night: `bulk audit test` looks at one run alone, and writes no page."""
         return bool(self.nights)
 
     @property
     def verdict(self) -> str:
-        """What was found, for people, in a few words."""
+        """The verdict, for people, in a few words."""
         if self.why:
             return "not compared"
         failed = any(policy.is_failed for policy in self.judgement.policies)

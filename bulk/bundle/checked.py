@@ -1,7 +1,7 @@
-"""What a check found, as data: handed on to every later stage, and kept as `check.json` for a resume.
+"""The findings of a check, as data: handed on to every later stage, and kept as `check.json` for a resume.
 
-The check counts as long as manifest and items are what they were: by size and time of each items file, and by its hash
-where the time differs. Source: interface.md §5, failures.md row 55.
+The check counts as long as manifest and items are unchanged: judged by size and time of each items file, and by its
+hash where the time differs. Source: interface.md §5, failures.md row 55.
 """
 
 import hashlib
@@ -26,16 +26,16 @@ SUMMARY = "check.json"
 _FORM = 5
 
 MOST_MARKS = 2_048
-"""Marks kept of one items file: a resume reads at most the 2,048th part of it, or 256 KiB, to find an item."""
+"""Most marks kept of one items file: a resume reads at most the 2,048th part of it, or 256 KiB, to find an item."""
 
 
 class SourceCheck(msgspec.Struct, frozen=True):
     """An items file as it was checked.
 
     Attributes:
-        path: where it is; for standard input where it is kept.
-        size: bytes. mtime_ns: time of its last change. sha256: hex, of the file as it lies there.
-        marks: (index of an item, offset of its line or of blank ones before it), in order, here and there; none where
+        path: path of the file; for standard input, of its copy.
+        size: bytes. mtime_ns: time of its last change. sha256: hex, of the file as it is on disk.
+        marks: (index of an item, offset of its line or of blank lines before it) for some items, in order; none where
             an item can't be read again from its offset.
     """
 
@@ -47,7 +47,7 @@ class SourceCheck(msgspec.Struct, frozen=True):
 
 
 class Marks:
-    """Places in a source, gathered while it is read: at most `MOST_MARKS`, evenly spread, whatever its size."""
+    """Marks of a source, gathered while it is read: at most `MOST_MARKS`, evenly spread, whatever its size."""
 
     def __init__(self) -> None:
         self._marks: list[tuple[int, int]] = []
@@ -55,7 +55,7 @@ class Marks:
         self._passed = 0
 
     def add(self, index: int, offset: int) -> None:
-        """Note that a batch begins there; it may be forgotten."""
+        """Note that a batch begins at that item and offset; the mark may be dropped later."""
         if self._passed % self._every == 0:
             self._marks.append((index, offset))
             if len(self._marks) > MOST_MARKS:
@@ -65,7 +65,7 @@ class Marks:
 
     @property
     def kept(self) -> tuple[tuple[int, int], ...]:
-        """Those that were not."""
+        """The marks that were not dropped."""
         return tuple(self._marks)
 
 
@@ -73,14 +73,14 @@ class JobCheck(msgspec.Struct, frozen=True, kw_only=True):
     """A job as it was checked.
 
     Attributes:
-        items: its items (count), no more than `--limit`.
-        lanes: lanes whose first item it has (count); 0 for reads.
-        longest_lane: (name, items) of the longest of them, items of later jobs counted in.
-        superseded: items that are not sent, because a later one takes their place (count).
-        copies: items that are not sent, because an earlier one asks for the same; they get its outcome (count).
-        joined: items that share the request of one before them (count).
-        least_requests, most_requests: of all its items together, when no answer is lost (count).
-        source: its items file; None for inline items.
+        items: items of the job (count), no more than `--limit`.
+        lanes: lanes whose first item belongs to the job (count); 0 for reads.
+        longest_lane: (name, items) of the longest of these lanes, items of later jobs counted in.
+        superseded: items that are not sent, because a later item takes their place (count).
+        copies: items that are not sent, because an earlier item asks for the same; they get its outcome (count).
+        joined: items that share the request of an item before them (count).
+        least_requests, most_requests: requests of all items together, when no answer is lost (count).
+        source: the items file; None for inline items.
     """
 
     items: int
@@ -95,12 +95,12 @@ class JobCheck(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sent(self) -> int:
-        """Items, or several together, that something is sent for (count)."""
+        """Items, or groups of joined items, for which requests are sent (count)."""
         return self.items - self.superseded - self.copies - self.joined
 
     @property
     def is_laned(self) -> bool:
-        """Whether an item of it may have to wait for another one: not each has a lane of its own."""
+        """Whether an item of the job may have to wait for another one: not each item has a lane of its own."""
         return self.longest_lane is None or self.longest_lane[1] > 1 or self.lanes != self.items
 
 
@@ -110,7 +110,7 @@ class Checked:
 
     Attributes:
         jobs: one for each job of the manifest, in the same order.
-        notes: sentences that the user should read and that stop nothing.
+        notes: sentences that the user should read and that do not stop the run.
         digest: SHA-256 (hex) over the hashes of the items files: with `manifest.digest` the identity of a run.
     """
 
@@ -130,15 +130,16 @@ class _Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def source_path(job: Job, workspace: Path) -> Path | None:
-    """Return where the items of `job` are read: its items file, what was kept of standard input, or None: inline."""
+    """Return the file of the items of `job`: its items file, or the copy of standard input; None: they are inline."""
     return workspace / f"stdin-{job.name}.jsonl" if job.items_path == STDIN else job.items_path
 
 
 def refuse_standard_input(manifest: Manifest, what: str) -> None:
-    """Refuse a manifest with items from standard input, which can be read only once. `what` can't be done with them.
+    """Refuse a manifest with items from standard input, which can be read only once. `what`: what can't be done with
+    them.
 
     Raises:
-        UsageError: there are some.
+        UsageError: the manifest has such items.
     """
     for job in manifest.jobs:
         if job.items_path == STDIN:
@@ -146,46 +147,46 @@ def refuse_standard_input(manifest: Manifest, what: str) -> None:
 
 
 def is_spooled(job: Job) -> bool:
-    """Return whether the items file of a job can't be read at an offset: what a job that writes needs of it is
-    copied."""
+    """Return whether the items file of a job can't be read at an offset. The items that a job that writes needs again
+    are then copied to a spool."""
     return job.items_path is not None and format_of(job.items_path) != ("jsonl", "")
 
 
 def spool_path(job: Job, workspace: Path) -> Path:
-    """Return where the items of such a job are kept as JSON lines."""
+    """Return the path of the spool, which keeps the items of such a job as JSON lines."""
     return workspace / f"items-{job.name}.jsonl"
 
 
 def derived_path(job: Job, workspace: Path) -> Path:
-    """Return where the items of a job are kept that are made from another job's results, one JSON line each."""
+    """Return the path of the derived items of a job, which are made from another job's results: one JSON line each."""
     return workspace / f"from-{job.name}.jsonl"
 
 
 def index_name(job: Job) -> str:
-    """Return the index that knows the items of `job`: of their own where they are made while the run goes on."""
+    """Return the name of the index that has the items of `job`; derived items have an index of their own."""
     return f"from-{job.name}.db" if job.derivation is not None else INDEX
 
 
 def needs_index(manifest: Manifest) -> bool:
-    """Return whether there is an `index.db`: of items that write or wait, and of files that items name."""
+    """Return whether there is an `index.db`: for items that write or wait, and for files that items name."""
     return any(is_indexed(job) or file_fields(job.operation) for job in manifest.jobs)
 
 
 def is_indexed(job: Job) -> bool:
-    """Return whether each item of `job` can be found again by itself: it shares a lane, or waits for others."""
+    """Return whether the index has each item of `job`, because items write or wait for others."""
     return not job.operation.is_read or bool(job.by_key)
 
 
 def changed(path: Path | None) -> RunDirectoryError:
-    """Return what is raised where a source is no longer what was checked."""
+    """Return the error for a source that is no longer as it was checked."""
     return RunDirectoryError(f"{path} was edited while it was in use; undo that, or give another --run-dir")
 
 
 def refuse_change(fd: int, source: SourceCheck | None, path: Path | None) -> None:
-    """Look whether the open file has the size and time that it had when it was checked.
+    """Check that the open file has the size and time that it had when it was checked.
 
     Raises:
-        RunDirectoryError: it has not.
+        RunDirectoryError: size or time differ.
     """
     status = os.fstat(fd)
     if source is not None and (status.st_size, status.st_mtime_ns) != (source.size, source.mtime_ns):
@@ -215,7 +216,7 @@ def keep(checked: Checked, workspace: Path) -> None:
 
 
 def _places(checked: Checked) -> frozenset[bytes]:
-    """Return what a later process must find again as it is, inside of its quotes."""
+    """Return the paths of the sources as JSON without the quotes: a later process must find them unredacted."""
     paths = (job.source.path for job in checked.jobs if job.source is not None)
     return frozenset(msgspec.json.encode(path)[1:-1] for path in paths)
 
@@ -223,13 +224,13 @@ def _places(checked: Checked) -> frozenset[bytes]:
 def load_checked(
     manifest: Manifest, workspace: Path, about_to_keep: Callable[[], None] = lambda: None
 ) -> Checked | None:
-    """Return what an earlier process found in this workspace, where that still holds; None: check again.
+    """Return the check of an earlier process in this workspace, if it still holds; None: check again.
 
     Args:
         about_to_keep: called before `check.json` is written anew, because an items file has another time.
 
     Raises:
-        RunDirectoryError: manifest or items are not what they were then.
+        RunDirectoryError: manifest or items have changed since.
     """
     try:
         summary = msgspec.json.decode((workspace / SUMMARY).read_bytes(), type=_Summary)

@@ -1,8 +1,8 @@
-"""Long columns of numbers in `index.db`: memory does not grow with them, whether they are made or read.
+"""Long columns of numbers in `index.db`: making or reading them takes no more memory for more numbers.
 
 A column is one blob, which is a plain array of its numbers. It is made in a file without a name, because its length is
-known only at the end, and is read in place: blocks of all columns that were used last are kept, because each look into
-the database lets go of the interpreter's lock, which costs more than the look where other threads wait for it.
+known only at the end, and is read in place. The blocks that were used last, of all columns, are kept, because each look
+into the database releases the interpreter's lock, which costs more than the look where other threads wait for it.
 """
 
 import shutil
@@ -20,39 +20,39 @@ _BLOCK = 8_192
 """Numbers that are read or filled in at once (count)."""
 
 _KEPT_BYTES = 4_096
-"""A block that is kept (bytes): a page of the database."""
+"""Size of a block that is kept (bytes): a page of the database."""
 
 _KEPT_BLOCKS = 4_096
-"""Blocks that are kept of all columns together (count)."""
+"""Most blocks that are kept, of all columns together (count)."""
 
 _MAPPED, _MAPPED_BYTES = 512, 8 * 1024 * 1024
-"""Numbers of a column longer than that (bytes) that are set before their pages are let go of (count): a page that is
-mapped counts as memory of the process."""
+"""After this many numbers were set (count), the pages of a column longer than `_MAPPED_BYTES` (bytes) are let go of: a
+page that is mapped counts as memory of the process."""
 
 Numbers: TypeAlias = "Column | array[int] | range"
 
 
 class Columns:
-    """The columns of a database, and what is kept of them; as good as the connection, which closes them."""
+    """The columns of a database, and the blocks kept of them. They can be read as long as the connection is open."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
         self._kept = lru_cache(maxsize=_KEPT_BLOCKS)(Column.block)
 
     def of(self, table: str, name: str, row: int, code: str) -> "Column":
-        """Return the numbers of one blob; `code`: what each of them is, see `array`.
+        """Return the numbers of one blob; `code`: the type of each number, see `array`.
 
         Raises:
-            sqlite3.OperationalError: no such row is there.
+            sqlite3.OperationalError: there is no such row.
         """
         return Column(self._database.blobopen(table, name, row, readonly=True), code, self._kept)
 
 
 class Column(Sequence[int]):
-    """The numbers of one blob, read whenever they are asked for.
+    """The numbers of one blob, each read when it is asked for.
 
     Args:
-        kept: `Column.block`, which may remember what it has returned.
+        kept: calls `Column.block`, and may remember what that has returned.
     """
 
     def __init__(self, blob: sqlite3.Blob, code: str, kept: "Callable[[Column, int], array[int]]") -> None:
@@ -66,7 +66,7 @@ class Column(Sequence[int]):
         return self._length
 
     def block(self, number: int) -> "array[int]":
-        """Return the numbers of that block of `_KEPT_BYTES`."""
+        """Return the numbers of the block with that number; a block has `_KEPT_BYTES`."""
         return self._read(number << self._shift, min((number + 1) << self._shift, self._length))
 
     @overload
@@ -99,7 +99,7 @@ class NewColumn:
     that are all `filled` at first. A context manager.
 
     Args:
-        folder: where the file lies, as long as it is open.
+        folder: the folder that holds the file while it is open.
     """
 
     def __init__(self, folder: Path, code: str, length: int = 0, filled: int = 0) -> None:
@@ -125,7 +125,7 @@ class NewColumn:
         return self._written + len(self._added)
 
     def append(self, number: int) -> None:
-        """Add one at the end."""
+        """Add a number at the end."""
         self._added.append(number)
         if len(self._added) >= _BLOCK:
             self._write()
@@ -143,11 +143,11 @@ class NewColumn:
 
     @property
     def size(self) -> int:
-        """How long it is (bytes)."""
+        """The length of the column (bytes)."""
         return len(self) * self._size
 
     def copy(self, database: sqlite3.Connection, table: str, name: str, row: int) -> None:
-        """Write it into a blob of zeros that is as long."""
+        """Write the column into a blob of zeros of the same length."""
         self._write()
         self._file.seek(0)
         with database.blobopen(table, name, row) as blob:

@@ -1,8 +1,8 @@
 """Files whose content is converted before it is sent, such as bills of materials, and the process that does so.
 
-In a thread it would hold the event loop: to decode a bill of 5 MB is one call, and nothing else of this process runs
-meanwhile. So one process beside this one converts all large files, and whatever comes after the first few small ones.
-Conversion has no effects: where that process ends, another one begins the same file again.
+In a thread, conversion would hold the event loop: decoding a bill of 5 MB is one call, and no other Python code of this
+process runs meanwhile. So one process beside this one converts all large files, and all files after the first few small
+ones. Conversion has no effects: if that process ends, another one begins the same file again.
 """
 
 import atexit
@@ -19,25 +19,25 @@ from bulk.flaws import shown
 from bulk.storage.child_process import ChildProcess
 
 LARGE_BYTES = 100_000
-"""A file that is larger is converted in a process of its own (bytes): it takes longer than the event loop may be held.
+"""A file larger than this is converted in another process (bytes): it takes longer than the event loop may be held.
 """
 HERE_BYTES = 1_000_000
-"""So much of smaller ones is converted here (bytes): to start a process takes longer."""
+"""How much of smaller files is converted in this process (bytes): starting another one takes longer."""
 
 TRIES = 2
-"""Processes that may end over one file before it is given up (count)."""
+"""How many processes may end over one file before the file is given up (count)."""
 
 _CHILD = "bulk.bundle.conversion_child"
 
 
 class Content(NamedTuple):
-    """What a file holds.
+    """The content of a file.
 
     Attributes:
-        digest: SHA-256 of the file as it is.
-        data: the file, or what is made of it where the operation converts it.
-        counted: of the latter (`ConvertsFiles.counted`).
-        flaw: why it can't be converted.
+        digest: SHA-256 of the file as it is on disk.
+        data: the bytes of the file, or the converted ones where the operation converts it.
+        counted: digest of the converted bytes that count (`ConvertsFiles.counted`).
+        flaw: why the file can't be converted; empty: it can.
     """
 
     digest: bytes
@@ -47,7 +47,7 @@ class Content(NamedTuple):
 
 
 def converted(operation: type[ConvertsFiles[Any]], field: str, data: bytes) -> Content:
-    """Return what is made of a file, in this process."""
+    """Convert a file in this process, and return its content."""
     digest = hashlib.sha256(data).digest()
     try:
         made = operation.converted(field, data)
@@ -57,7 +57,7 @@ def converted(operation: type[ConvertsFiles[Any]], field: str, data: bytes) -> C
 
 
 class Converter:
-    """Converts files elsewhere: in a process that it starts when it is needed."""
+    """Converts files in another process, which is started when it is needed."""
 
     def __init__(self) -> None:
         self._busy = threading.Lock()
@@ -65,12 +65,12 @@ class Converter:
         self._here = 0
 
     def content(self, folder: Path, operation: ConvertsFiles[Any], field: str, name: str) -> Content | None:
-        """Return a file below `folder`, converted elsewhere; None where that is for this process to do.
+        """Return a file below `folder`, converted by the other process; None where this process has to convert it.
 
-        It waits for the other process: call it where that may block.
+        This waits for the other process: call it where that may block.
 
         Raises:
-            FileError: the file can't be read, or that process ended over it again and again.
+            FileError: the file can't be read, or the other process ended over it again and again.
         """
         kind = type(operation)
         if not _is_found_by_name(kind):
@@ -78,7 +78,7 @@ class Converter:
         try:
             size = (folder / name).stat().st_size
         except (OSError, ValueError):
-            return None  # whoever reads it says why
+            return None  # the code that reads the file says why
         if size <= LARGE_BYTES and self._here + size <= HERE_BYTES:
             self._here += size
             return None
@@ -100,7 +100,7 @@ class Converter:
         raise FileError(f"{shown(name)}: {ended}")
 
     def end(self) -> None:
-        """End the other process, where there is one; it ends by itself where nobody wants it for long."""
+        """End the other process, if there is one; a process without work ends by itself after a while."""
         if self._child is not None and self._child.is_own:
             self._child.end()
         self._child = None
@@ -113,7 +113,7 @@ class Converter:
 
 
 def _is_found_by_name(kind: type) -> bool:
-    """Return whether another process finds the class: not one of a script, nor one that a function has made."""
+    """Return whether another process can find the class: not if a script or a function has defined it."""
     found: object = sys.modules.get(kind.__module__) if kind.__module__ != "__main__" else None
     for part in kind.__qualname__.split("."):
         found = getattr(found, part, None)
@@ -134,5 +134,5 @@ def _answer(said: BinaryIO) -> Content:
 
 
 CONVERTER = Converter()
-"""That of this process."""
+"""The converter of this process."""
 atexit.register(CONVERTER.end)

@@ -1,7 +1,8 @@
-"""The process that converts files. It takes a line of JSON for each, and answers with one: the digest of the file, and
-how many bytes follow of what was made of it. Started by `conversion.py` with `python -m bulk.bundle.conversion_child`.
+"""The process that converts files. It takes a line of JSON for each file, and answers with a line: the digest of the
+file, and the number of converted bytes that follow. Started by `conversion.py` with
+`python -m bulk.bundle.conversion_child`.
 
-It ends with whoever started it, and where nobody has asked for long: it begins anew within a third of a second.
+It ends with the process that started it, and after a while without work: a new one starts within a third of a second.
 """
 
 import gc
@@ -19,20 +20,21 @@ from bulk.capabilities import FileError
 from bulk.storage.child_process import Lines, work
 
 NICENESS = 5
-"""How much less urgent it is than the event loop, which waits for it: a third of its share of a core that both want.
-As little as threads of the disk get, a tenth, lets one large file hold up all others on a busy machine.
+"""How much less urgent this process is than the event loop, which waits for it: it gets a third of the event loop's
+share of a core that both want. A tenth, as threads of the disk get, would let one large file hold up all others on a
+busy machine.
 """
 OBJECTS = 100_000
-"""New objects after which Python looks for those that only hold each other (count): a file is made of many that don't,
-and to look as often as it does by itself takes a third of the time.
+"""New objects after which Python looks for garbage in cycles (count): a file is made of many objects without cycles,
+and looking as often as Python does by default takes a third of the time.
 """
 IDLE_S = 30.0
-"""So long after its last file it ends (seconds)."""
+"""How long after its last file the process ends (seconds)."""
 
 
 def main(source: BinaryIO, target: BinaryIO) -> None:
     """Convert files until `source` ends, or nothing has come for long."""
-    with suppress(OSError):  # forbidden: it goes on as urgent as all else
+    with suppress(OSError):  # forbidden: this process then goes on with normal priority
         os.nice(NICENESS)
     gc.freeze()
     gc.set_threshold(OBJECTS)

@@ -1,8 +1,9 @@
-"""Reads of one job that ask for exactly the same: which, so that each is sent once and the others get its outcome.
+"""Finds reads of one job that ask for exactly the same, so that one is sent and the others get its outcome.
 
-Only within a job, because between two jobs something may be written. What an item asks for is its canonical JSON
-without its id; 128 bits of a hash of it stand for it. They are kept in a temporary file, in parts that are compared one
-after the other, so that memory does not grow with the items. What was found is in `copies.db`.
+They are looked for only within a job, because something may be written between two jobs. Items ask for the same if
+their canonical JSON without the id is equal; 128 bits of a hash stand for it. The hashes are kept in a temporary file,
+in parts that are compared one after the other, so that memory does not grow with the items. The copies that were found
+are in `copies.db`.
 """
 
 import hashlib
@@ -27,32 +28,32 @@ WITHOUT ROWID;
 _PARTS = 256
 _DIGEST_BYTES, _RECORD_BYTES = 16, 24
 _HELD_BYTES = 4 * 1024 * 1024
-"""What waits in memory before it is written (bytes)."""
+"""Size of the records that wait in memory before they are written (bytes)."""
 
 
 def copies_name(job: Job) -> str:
-    """Return where the copies of `job` are: in a file of their own where its items are made while the run goes on."""
+    """Return the name of the file with the copies of `job`; those of derived items have a file of their own."""
     return f"from-{job.name}.copies.db" if job.derivation is not None else COPIES
 
 
 def has_copies(job: Job) -> bool:
-    """Return whether equal items of that job are sent once.
+    """Return whether equal items of that job are sent only once.
 
-    Not where each has a file to be saved: two such items differ in nothing but the id that names the file, which says
-    that each is wanted. Nor where each waits for items of its own.
+    They are not where each has a file to be saved: two such items differ only in the id that names the file, which
+    shows that both are wanted. Nor where each waits for items of its own.
     """
     operation = job.operation
     return operation.is_read and not operation.is_momentary and job.save is None and not job.by_key
 
 
 class DuplicateFinder:
-    """Takes the items of one job in their order; `found` tells which are copies. A context manager."""
+    """Takes the items of one job in their order; `found` yields which of them are copies. A context manager."""
 
     def __init__(self, folder: Path) -> None:
-        """Make an empty search, whose temporary file may lie in `folder`."""
+        """Begin a search, whose temporary file may be made in `folder`."""
         self._folder = folder
         self._encode = msgspec.json.Encoder(order="deterministic").encode
-        self._hash = hashlib.blake2b(digest_size=_DIGEST_BYTES)  # a copy of one costs less than a new one
+        self._hash = hashlib.blake2b(digest_size=_DIGEST_BYTES)  # copying a hash costs less than making a new one
         self._parts = [bytearray() for _ in range(_PARTS)]
         self._places: list[list[tuple[int, int]]] = [[] for _ in range(_PARTS)]
         self._until_written = _HELD_BYTES // _RECORD_BYTES
@@ -72,7 +73,7 @@ class DuplicateFinder:
         self.add_key(self._encode(bare), index)
 
     def add_key(self, key: bytes, number: int) -> None:
-        """Add something else than an item, told apart by its key; `number` takes the place of the index
+        """Add something other than an item, which is compared by its key; `number` takes the place of the index
         (below 2**64).
         """
         hashed = self._hash.copy()
@@ -84,7 +85,7 @@ class DuplicateFinder:
             self._write()
 
     def found(self, job: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (`job`, index of a copy, index of the first item that asks for the same), in no order."""
+        """Yield (`job`, index of a copy, index of the first item that asks for the same), in no particular order."""
         for number, part in enumerate(self._parts):
             data = b"".join(os.pread(self._fd, size, at) for at, size in self._places[number]) + part
             digests = [data[at : at + _DIGEST_BYTES] for at in range(0, len(data), _RECORD_BYTES)]
@@ -128,16 +129,16 @@ class DuplicatesBuilder:
         self._part.unlink(missing_ok=True)
 
     def add(self, job: int, finder: DuplicateFinder) -> int:
-        """Keep what was found in one job; return how many copies there are."""
+        """Keep the copies that were found in one job; return how many there are."""
         count = self._database.executemany("INSERT INTO found VALUES (?, ?, ?)", finder.found(job)).rowcount
         self._count += count
         return count
 
     def finish(self) -> None:
-        """Give the file its name, where there is any copy."""
+        """Give the file its name, if there are any copies."""
         if not self._count:
             return
-        # in the order in which they are asked for: a tree that is filled in order is small and quick
+        # in the order in which copies are looked up: a tree that is filled in order is small and quick
         self._database.execute("INSERT INTO copies SELECT * FROM found ORDER BY job, item")
         self._database.execute("COMMIT")
         self._database.close()
@@ -160,12 +161,12 @@ class Copies:
         return bits
 
     def firsts(self, job: int, items: Sequence[int]) -> Mapping[int, int]:
-        """Return the first item that asks for the same as each of `items`, which are in their order."""
+        """Return, for each of `items` (in their order), the first item that asks for the same."""
         if not items:
             return {}
         query = "SELECT item, first FROM copies WHERE job = ? AND item BETWEEN ? AND ?"
         return dict(self._database.execute(query, (job, items[0], items[-1])).fetchall())
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._database.close()

@@ -1,8 +1,8 @@
-"""Builds `index.db`: which items share a lane, in which order, and where each can be read again.
+"""Builds `index.db`, which says which items share a lane, in which order, and where each can be read again.
 
-SQLite without a journal, because a half-built file is thrown away: it gets its name when it is complete. Memory is
-bounded: rows are written in batches and sorted on disk. Items with several lanes (a rename has two) join them into one.
-Items that a later one supersedes leave their lane.
+SQLite works without a journal, because a half-built file is deleted: the file gets its name when it is complete. Memory
+is bounded: rows are written in batches and sorted on disk. Items with several lanes (a rename has two) join them into
+one. Items that a later item supersedes leave their lane.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ INDEX = "index.db"
 SCHEMA = Path(__file__).with_name("index.sql").read_text(encoding="utf-8")
 
 SUPERSEDED = -1
-"""The lane of items that are not sent, because a later one takes their place: no hash is negative."""
+"""The lane of items that are not sent, because a later item takes their place; no hash of a lane is negative."""
 
 _MOST_63 = 2**63 - 1
 _BATCH_ROWS = 5_000
@@ -38,7 +38,7 @@ EntryRow: TypeAlias = tuple[int, int, int, int, int, int, int, str | None]
 
 
 class JobCounts(NamedTuple):
-    """What the finished index knows of one job; the names are those of `JobCheck`."""
+    """Counts of one job in the finished index; the names are those of `JobCheck`."""
 
     lanes: int = 0
     longest_lane: tuple[str, int] | None = None
@@ -47,7 +47,7 @@ class JobCounts(NamedTuple):
 
 
 class Repeats(NamedTuple):
-    """Writes of one job that an earlier item asks for in the same words: how many, and the first pair of indexes."""
+    """Writes of one job that repeat an earlier item exactly: how many, and (job, index) of the first such pair."""
 
     items: int
     earlier: tuple[int, int]
@@ -60,31 +60,31 @@ def lane_key(resource: str, lane: str) -> int:
 
 
 def hash_63(data: bytes) -> int:
-    """Return 63 bits of a hash, the same in every process: what an INTEGER of SQLite holds without a sign."""
+    """Return 63 bits of a hash, the same in every process; an INTEGER of SQLite holds them without a sign."""
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big") >> 1
 
 
 def short_63(*parts: object) -> int:
-    """Return 63 bits that stand for `parts` in this process alone, which takes a third of the time."""
+    """Return 63 bits that stand for `parts` in this process alone; this takes a third of the time of `hash_63`."""
     return hash(parts) & _MOST_63
 
 
 def payload_of(operation: AnyOperation, item: Item, salt: bytes) -> int:
-    """Return 63 bits that stand in this process for what an item asks for, its id aside.
+    """Return 63 bits that stand in this process for the content of an item without its id.
 
     Args:
-        salt: because what may hold a secret must not be guessed from what is kept of it.
+        salt: random bytes, so that a secret in the item can't be guessed from the stored bits.
     """
     bare = item if item.id is None else msgspec.structs.replace(item, id=None)
     try:
         return short_63(salt, operation.name, bare)
-    except TypeError:  # it holds a list or an object
+    except TypeError:  # the item holds a list or an object
         return short_63(salt, operation.name, msgspec.json.encode(bare))
 
 
 def built(part: Path, schema: str) -> sqlite3.Connection:
-    """Return a new database that only this process reads until it gets its name; what an earlier one left there is
-    gone."""
+    """Return a new database that only this process reads until it gets its name; a leftover of an earlier process is
+    deleted."""
     part.unlink(missing_ok=True)
     os.close(open_private(part, os.O_RDWR | os.O_CREAT | os.O_EXCL))
     database = sqlite3.connect(part, isolation_level=None, check_same_thread=False)
@@ -95,7 +95,7 @@ def built(part: Path, schema: str) -> sqlite3.Connection:
 
 
 def opened(path: Path, schema: str) -> sqlite3.Connection:
-    """Return what was built, only to be read; where nothing was, it is empty."""
+    """Open a finished database for reading; where there is no such file, return an empty database."""
     if path.is_file():
         uri = path.absolute().as_uri() + "?mode=ro&immutable=1"
         return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
@@ -106,7 +106,7 @@ def opened(path: Path, schema: str) -> sqlite3.Connection:
 
 class IndexBuilder:
     """Takes the items in running order; `finish` gives the file its name. A context manager: an index that is not
-    finished is thrown away. `folder`: where it lies.
+    finished is deleted. `folder`: the folder of the file.
     """
 
     def __init__(self, workspace: Path, name: str = INDEX) -> None:
@@ -132,8 +132,8 @@ class IndexBuilder:
         self._part.unlink(missing_ok=True)
 
     def add(self, job: Job, item: Item, number: int, at: int, size: int) -> int:
-        """Add the item of that index, whose JSON can be read again there (bytes); return its `payload_of`; 0 where it
-        reads and waits for others by key: it is in no lane, and is only found again."""
+        """Add the item with index `number`, whose JSON can be read again at `at` (bytes); return its `payload_of`. For
+        a read that waits for others by key return 0: it is in no lane, and only its place is kept."""
         operation = job.operation
         self._sequence += 1
         if job.by_key and operation.is_read:
@@ -146,7 +146,7 @@ class IndexBuilder:
         elif len(lanes) > 1:
             self._join(lanes)
         lane = lanes[0]
-        # of its lane the last item alone may remain, so that each needs the name
+        # only the last item of the lane may remain, so each of them needs the name
         is_named = keeps_only_last(operation)
         if not is_named and lane not in self._seen:
             is_named = True
@@ -171,15 +171,15 @@ class IndexBuilder:
         sizes.append(size)
 
     def add_flaw(self, item: int, message: str, given: str) -> None:
-        """Add an item that can't be used, of a job whose items are made while the run goes on."""
+        """Add a derived item that can't be used."""
         self._database.execute("INSERT INTO flaws VALUES (?, ?, ?)", (item, message, given))
 
     def refuse(self, item: int, message: str, given: Callable[[int, int], str]) -> None:
-        """Do the same as `add_flaw` for an item that was added and is found wrong beside another; the first flaw
+        """Do the same as `add_flaw` for an item that was added already and does not fit beside another; the first flaw
         counts.
 
         Args:
-            given: what was made, as JSON, from its offset and size (bytes).
+            given: returns the item that was made, as JSON, from its offset and size (bytes).
         """
         self._flush()
         self._database.execute("CREATE INDEX IF NOT EXISTS entries_by_item ON entries (item)")
@@ -189,8 +189,8 @@ class IndexBuilder:
             self.add_flaw(item, message, given(*place))
 
     def add_links(self, edge: int, key_of: NewColumn, starts: NewColumn | None, items: NewColumn) -> None:
-        """Add what waits for what, of the need by key with that number; see `links.Links`. `starts`: None where one
-        item waits by each key."""
+        """Add which items wait for which, for the need by key with number `edge`; see `links.Links`. `starts`: None if
+        one item waits by each key."""
         self._are_lanes_found = True
         self._add_columns("links", edge, {"key_of": key_of, "starts": starts, "items": items})
 
@@ -202,12 +202,12 @@ class IndexBuilder:
                 column.copy(self._database, table, name, row)
 
     def add_files(self, files: Mapping[str, CheckedFile]) -> None:
-        """Add the files that items name, by their name."""
+        """Add the files that items name, by the name of each."""
         rows = ((name, *file) for name, file in files.items())
         self._database.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)
 
     def repeats(self) -> dict[int, Repeats]:
-        """Return writes that were asked for before in the same words, by the number of their job."""
+        """Return the writes that repeat an earlier item exactly, by the number of their job."""
         self._flush()
         query = """
             SELECT entries.job, count(*), firsts.job, firsts.item, min(entries.sequence), entries.item
@@ -223,11 +223,11 @@ class IndexBuilder:
     def finish(
         self, keep_last: Mapping[int, int], most_combined: Mapping[int, int] = MappingProxyType({})
     ) -> dict[int, JobCounts]:
-        """Make the lanes and give the file its name; returns what is known of each job that has items in it.
+        """Make the lanes and give the file its name; return the counts of each job that has items in the index.
 
         Args:
-            keep_last: for each job of which only the last item of a lane is sent, a number: jobs of one number count
-                as one.
+            keep_last: a number for each job of which only the last item of a lane is sent; jobs with the same number
+                count as one job.
             most_combined: `Combinable.most_combined` of each job whose items are combined.
         """
         self._flush()
@@ -254,7 +254,7 @@ class IndexBuilder:
                 "SELECT job, count(*), min(rank), label, items FROM lanes GROUP BY job"
             )
         }
-        if self._are_lanes_found:  # from their items
+        if self._are_lanes_found:  # lanes are looked up by their items
             database.execute("CREATE INDEX lanes_by_key ON lanes (lane)")
         database.execute("COMMIT")
         database.close()
@@ -271,9 +271,9 @@ class IndexBuilder:
         self._sizes.clear()
 
     def _count_joined(self, most_combined: Mapping[int, int]) -> dict[int, int]:
-        """Return items that share the request of one before them, by the number of their job (count).
+        """Return how many items share the request of an item before them, by the number of their job (count).
 
-        As `schedule.lanes` will: neighbours of one job in a lane, as long as they fit.
+        They are counted as `schedule.lanes` takes them: neighbours of one job in a lane, as long as they fit.
         """
         joined: dict[int, int] = {}
         query = """
@@ -291,7 +291,7 @@ class IndexBuilder:
         return joined
 
     def _supersede(self, keep_last: Mapping[int, int]) -> dict[int, int]:
-        """Take those out of their lanes; returns how many, by the number of their job (count)."""
+        """Take superseded items out of their lanes; return how many, by the number of their job (count)."""
         database = self._database
         database.execute("CREATE TEMP TABLE kept (job INTEGER PRIMARY KEY, together INTEGER NOT NULL)")
         database.executemany("INSERT INTO kept VALUES (?, ?)", keep_last.items())
@@ -311,7 +311,7 @@ class IndexBuilder:
                 self._database.execute("UPDATE joined SET root = ? WHERE lane = ?", (first, root))
 
     def _root(self, lane: int) -> int:
-        """Return what stands for `lane`; it stands for itself from now on where it was in no join. Shortens the way
+        """Return the lane that stands for `lane`, which is itself from now on if it was in no join. Shorten the way
         there."""
         way: list[int] = []
         while True:
@@ -327,7 +327,7 @@ class IndexBuilder:
         return lane
 
     def _flatten(self) -> None:
-        """Let every joined lane point straight to the one that stands for all."""
+        """Let every joined lane point straight to the lane that stands for all of its join."""
         changed = 1
         while changed:
             changed = self._database.execute(

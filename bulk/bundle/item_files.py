@@ -1,7 +1,7 @@
 """Files that items name (`content_file` and the like): checked before anything is sent, read again when they are sent.
 
-A file must be a regular one below the manifest's folder, whatever links lead to it, and must hold at its time of
-sending what it held when it was checked. Source: interface.md §2, failures.md row 59.
+A file must be a regular file below the manifest's folder, whatever links lead to it, and must have the same content
+when it is sent as when it was checked. Source: interface.md §2, failures.md row 59.
 """
 
 import bisect
@@ -24,19 +24,19 @@ MOST_FILE_BYTES = 100 * 1024 * 1024
 """Largest file that an item may name (bytes). Source: specification, Limits."""
 
 LARGE_BYTES = 10_000_000
-"""What is sent of one file and is larger than this gets a note (bytes): no limit is published, and people met some."""
+"""A file that is larger than this as it is sent gets a note (bytes): no limit is published, and people met some."""
 
 _REMEMBERED = 65_536
-"""Files whose check is remembered (count); the same one is often sent to many places."""
+"""Files whose check is remembered (count): the same file is often sent to many places."""
 
 
 def load_files(manifest_dir: Path, operation: AnyOperation, entry: Entry) -> Item:
     """Return the item of `entry` with the content of its files inline, as it is sent.
 
-    It reads them: call it where that may block.
+    This reads the files: call it where that may block.
 
     Raises:
-        FileError: a file is not what it was when it was checked, or can't be read any more.
+        FileError: a file has changed since it was checked, or can't be read any more.
     """
     item = entry.item
     if not isinstance(operation, TakesFiles):
@@ -52,7 +52,7 @@ def load_files(manifest_dir: Path, operation: AnyOperation, entry: Entry) -> Ite
 
 
 def refuse_changes(manifest_dir: Path, operation: TakesFiles[Any], entry: Entry) -> None:
-    """Read the files of an item that need not be sent, and convert none.
+    """Check the files of an item that need not be sent, without converting any.
 
     Raises:
         FileError: as `load_files`.
@@ -95,7 +95,7 @@ def read_inside(folder: Path, name: str) -> bytes:
     """Return the content of the file `name` below `folder`.
 
     Raises:
-        FileError: it is missing, lies elsewhere, is no regular file, too large, or can't be read.
+        FileError: the file is missing, lies elsewhere, is no regular file, is too large, or can't be read.
     """
     root = _real(folder)
     try:
@@ -135,11 +135,11 @@ def _real(folder: Path) -> Path:
 
 
 class FileCheck:
-    """Checks the files of one operation's items, each file once as long as it is remembered; one that is converted
-    for each item that names it, because what of it is usable may depend on the item.
+    """Checks the files of one operation's items, each file once as long as it is remembered. A file that is converted
+    is checked for each item that names it, because the item may decide whether it is usable.
 
     Attributes:
-        new: files that were read since this was last emptied, by name, for the index.
+        new: files that were read since this dictionary was last emptied, by name, for the index.
     """
 
     def __init__(self, folder: Path, operation: TakesFiles[Any]) -> None:
@@ -149,7 +149,7 @@ class FileCheck:
         self.new: dict[str, CheckedFile] = {}
 
     def flaws(self, item: Item) -> list[ItemFlaw]:
-        """Return what keeps the files that `item` names from being sent."""
+        """Return the flaws that keep the files that `item` names from being sent."""
         found: list[ItemFlaw] = []
         for field in self._operation.file_fields:
             name = getattr(item, field)
@@ -179,7 +179,7 @@ class FileCheck:
         return flaw
 
     def notes(self, job: str) -> list[str]:
-        """Return what a person should know of how large the files are as they are sent."""
+        """Return notes for people on the sizes of the files as they are sent."""
         sizes = sorted(self._sizes)
         if not sizes:
             return []
@@ -200,5 +200,5 @@ def _kilobytes(size: int) -> str:
 
 
 def file_check_of(folder: Path, operation: AnyOperation) -> FileCheck | None:
-    """Return a check of the files that its items name; None where they can't name any."""
+    """Return a check of the files that items of `operation` name; None if they can't name any."""
     return FileCheck(folder, operation) if isinstance(operation, TakesFiles) else None

@@ -1,7 +1,8 @@
-"""Secrets that stand themselves in an items file whose items are copied into the run directory: the copy has none.
+"""Keeps literal secrets in an items file out of the copies of its items in the run directory.
 
-A stand-in takes their place there. When such an item is wanted, the items file is read again, once, and its secrets are
-kept in memory: `MOST_ITEMS` of a job, so that memory has a bound; a plain .jsonl file is not copied and has none.
+A stand-in takes the place of each secret in the copy. When such an item is wanted, the items file is read again, once,
+and its secrets are kept in memory: those of at most `MOST_ITEMS` items of a job, so that memory is bounded. A plain
+.jsonl file is not copied, and has no such limit.
 Source: interface.md §2; failures.md rows 61, 62.
 """
 
@@ -20,17 +21,17 @@ from bulk.manifest.manifest import Job
 from bulk.operation import AnyOperation, Item
 
 MOST_ITEMS: Final = 100_000
-"""Items of one job that may hold secrets themselves where they are copied (count)."""
+"""Most items of one job that may hold literal secrets, if the items are copied (count)."""
 _STAND_IN: Final = "withheld"
 
 
 def secrets_in(item: Item, operation: AnyOperation) -> dict[str, str]:
-    """Return the secrets that stand themselves in an item, by their dotted fields."""
+    """Return the literal secrets in an item, by their dotted fields."""
     return {dotted: text for dotted, text in _given(item, operation) if not text.startswith(SECRET_PLACES)}
 
 
 def places_in(item: Item, operation: AnyOperation) -> dict[str, str]:
-    """Return where the secrets of an item are that it names, by their dotted fields."""
+    """Return the places of secrets that an item names, by their dotted fields."""
     return {dotted: text for dotted, text in _given(item, operation) if text.startswith(SECRET_PLACES)}
 
 
@@ -44,7 +45,7 @@ def _given(item: Item, operation: AnyOperation) -> Iterator[tuple[str, str]]:
 
 
 def without(item: Item, secrets: Iterable[str]) -> Item:
-    """Return the item with a stand-in in each of these dotted fields."""
+    """Return the item with a stand-in in place of each of these secrets (dotted fields)."""
     return _with(item, dict.fromkeys(secrets, _STAND_IN))
 
 
@@ -59,7 +60,7 @@ def _instead(value: str, _: str) -> str:
 
 
 class ItemSecrets:
-    """Gives the items of one job their secrets back. Nothing is read before the first item that had some."""
+    """Gives the items of one job their secrets back. The file is not read before the first item that had secrets."""
 
     def __init__(self, path: Path, job: Job, check: JobCheck) -> None:
         """Take the items file at `path`, as it was checked."""
@@ -67,11 +68,11 @@ class ItemSecrets:
         self._found: dict[int, dict[str, str]] | None = None
 
     def restored(self, number: int, item: Item) -> Item:
-        """Return the item of that index as it was given.
+        """Return the item with index `number` as it was given.
 
         Raises:
-            RunDirectoryError: the items file is not what was checked.
-            OSError, UNREADABLE: it can't be read.
+            RunDirectoryError: the items file has changed since it was checked.
+            OSError, UNREADABLE: the file can't be read.
         """
         if not secrets_in(item, self._job.operation):
             return item

@@ -1,8 +1,8 @@
 """Which items of a job wait for which items of another: needs by key, as they were checked, in `index.db`.
 
-For each need the keys that both sides have are numbered. That is two columns of 4 bytes for each item, and a third
-where several items wait by one key, however long the keys are; none of them is in memory. What has ended is not in
-here, because the ledger knows it.
+For each need the keys that both sides have are numbered. That takes two columns of 4 bytes for each item, and a third
+where several items wait by one key, however long the keys are; no column is held in memory. Which items have ended is
+not stored here, because the ledger knows it.
 """
 
 import sqlite3
@@ -23,7 +23,7 @@ BETWEEN = "\x1f"
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A need by key: its number in the manifest, the job that waits and the one that is needed (numbers)."""
+    """A need by key: its number in the manifest, the job that waits and the job that is needed (numbers)."""
 
     number: int
     waiting: int
@@ -36,9 +36,9 @@ class Links:
     """The items at both ends of an edge. Keys are numbered from 0.
 
     Attributes:
-        key_of: for each item that is needed its key; -1: nothing waits for it.
-        starts: where in `items` those of each key begin; one more at the end. A range where each key has one.
-        items: what waits (indexes), key after key.
+        key_of: for each needed item its key; -1: no item waits for it.
+        starts: where the items of each key begin in `items`, and behind them its length; a range if each key has one.
+        items: the items that wait (indexes), key after key.
     """
 
     edge: Edge
@@ -48,7 +48,7 @@ class Links:
 
     @property
     def keys(self) -> int:
-        """How many keys there are (count)."""
+        """The number of keys."""
         return len(self.starts) - 1
 
     def waiting(self) -> Iterator[tuple[int, int]]:
@@ -59,7 +59,7 @@ class Links:
                 yield key, item
 
     def behind(self, key: int) -> Sequence[int]:
-        """Return what waits for that key (indexes)."""
+        """Return the items that wait for that key (indexes)."""
         if type(self.starts) is range:
             return (self.items[key],)
         return self.items[self.starts[key] : self.starts[key + 1]]
@@ -78,9 +78,9 @@ def keyed_jobs(jobs: Sequence[Job]) -> frozenset[str]:
 
 
 def key_reader(job: Job, fields: Sequence[str]) -> Callable[[Item], str | None]:
-    """Return what gives the key of an item of `job`, folded; None: the item lacks one of the fields.
+    """Return a function for the key of an item of `job`, folded; it returns None if the item lacks one of the fields.
 
-    It raises ValueError, with the name of the field, where one is no text and no number.
+    The function raises ValueError, with the name of the field, if a field is neither text nor a number.
     """
     names = {field.encode_name: field.name for field in msgspec.structs.fields(job.operation.Item)}
     readers = [(field, attrgetter(names[field])) for field in fields]
@@ -111,11 +111,11 @@ def _part(field: str, value: object) -> str | None:
 
 
 def load_links(jobs: Sequence[Job], index: Columns) -> list[Links]:
-    """Return what the check has found of each need by key; they are read as long as the database of `index`
-    is open.
+    """Return the links that the check has found for each need by key; they can be read as long as the database of
+    `index` is open.
 
     Raises:
-        RunDirectoryError: the index has not what it should have.
+        RunDirectoryError: the index lacks links that it should have.
     """
     found: list[Links] = []
     for edge in edges_of(jobs):

@@ -1,6 +1,6 @@
-"""Where items are read again, each by itself: at the place where it was checked. Few sources are open at a time.
+"""Reads items again, each at the place where it was checked. Only a few sources are open at a time.
 
-A source that is no longer what was checked stops the run; it is never read as something else.
+A source that has changed since it was checked stops the run; it is never read as something else.
 """
 
 import os
@@ -33,20 +33,20 @@ _NO_FILES: Mapping[str, CheckedFile] = {}
 _FILE = "SELECT digest, counted FROM files WHERE name = ?"
 
 OPEN_MOST = 8
-"""Jobs whose items are at hand at once (count): each has a file open, and there may be thousands of jobs."""
+"""Most jobs whose sources are open at once (count): each has a file open, and there may be thousands of jobs."""
 
 BLOCK_BYTES = 64 * 1024
-"""Items that lie behind one another are read together, so many bytes at once."""
+"""Bytes that are read at once where items lie behind one another."""
 
 NEAR_BYTES = 4 * 1024
-"""An item that lies no further behind what was read together is the next one (bytes)."""
+"""An item that lies at most this far behind the last block counts as the next one (bytes)."""
 
 LOOK_ITEMS = 16
-"""Of items that were read together, so many are given out before the file is looked at again (count)."""
+"""How many items of one block are given out before the file is checked for changes again (count)."""
 
 
 class Places:
-    """The places of all jobs. Those that were not used for longest let go of their files, until they are used again."""
+    """The places of all jobs. Those that were not used for longest close their files, until they are used again."""
 
     def __init__(self, checked: Checked, workspace: Path) -> None:
         self._checked, self._workspace = checked, workspace
@@ -54,7 +54,7 @@ class Places:
         self._open: OrderedDict[int, Place] = OrderedDict()
 
     def of(self, number: int) -> "Place":
-        """Return the place of the job of that number, to be used at once."""
+        """Return the place of the job with that number; use it before the next call."""
         place = self._places.get(number)
         if place is None:
             place = self._places[number] = Place(self._checked, number, self._workspace)
@@ -65,13 +65,13 @@ class Places:
         return place
 
     def close(self) -> None:
-        """Let go of the sources."""
+        """Close all sources."""
         while self._open:
             self._open.popitem()[1].close()
 
 
 class Place:
-    """Where the items of one job are read again: its own file at an offset, a spool, or the manifest."""
+    """The source from which items of one job are read again: its own file at an offset, a spool, or the manifest."""
 
     def __init__(self, checked: Checked, number: int, workspace: Path) -> None:
         self._job, self._check = checked.manifest.jobs[number], checked.jobs[number]
@@ -90,14 +90,14 @@ class Place:
         self._unlooked = 0
 
     def entry(self, number: int, at: int, size: int) -> Entry:
-        """Return the item of that index, `size` bytes at offset `at`; `Raises` as `entries`."""
+        """Return the item with index `number`, of `size` bytes at offset `at`; raise what `entries` raises."""
         return self.entries([(number, at, size)])[0]
 
     def entries(self, places: Iterable[tuple[int, int, int]]) -> list[Entry]:
-        """Return the items of these indexes, each with its offset and size (bytes).
+        """Return the items at these places: (index, offset, size in bytes) each.
 
         Raises:
-            RunDirectoryError: the source is gone or not what was checked.
+            RunDirectoryError: the source is gone or has changed since it was checked.
         """
         try:
             items = [(number, self._item(number, at, size)) for number, at, size in places]
@@ -123,7 +123,7 @@ class Place:
         return self._item_secrets.restored(number, item) if self._item_secrets is not None else item
 
     def _text(self, at: int, size: int) -> bytes:
-        """Return what stands there; with it is read what follows, where items are asked for in their order."""
+        """Return the bytes of an item; where items are asked for in their order, read the following ones with it."""
         start = at - self._block_at
         if not 0 <= start <= len(self._block) - size:
             is_next = 0 <= start <= len(self._block) + NEAR_BYTES
@@ -134,7 +134,7 @@ class Place:
         return self._block[start : start + size]
 
     def close(self) -> None:
-        """Let go of the source; it is opened again when it is needed."""
+        """Close the source; it is opened again when it is needed."""
         self._block = b""
         if self._fd >= 0:
             os.close(self._fd)
@@ -143,7 +143,7 @@ class Place:
 
 
 class Files:
-    """What the check has found of the files that items of one job name."""
+    """Finds what the check has noted of the files that items of one job name."""
 
     def __init__(self, workspace: Path, job: Job) -> None:
         self._fields, self._path = tuple(file_fields(job.operation)), workspace / index_name(job)
@@ -165,7 +165,7 @@ class Files:
         return found
 
     def close(self) -> None:
-        """Let go of the index."""
+        """Close the index."""
         if self._database is not None:
             self._database.close()
             self._database = None

@@ -1,7 +1,7 @@
-"""Secrets of items: `env:NAME` and `file:PATH` become what they hold when the item is sent, and not before.
+"""Secrets of items: `env:NAME` and `file:PATH` are replaced by their secrets when the item is sent, and not before.
 
-So what an index, a spool or a ledger holds of an item never has a secret in it. A file must be this user's own and
-closed to others. Nothing that a place holds is ever shown. Source: interface.md §2 and §4; failures.md rows 61, 62.
+So an index, a spool or a ledger never holds a secret of an item. A file must belong to this user and be closed to
+others. The content of a place is never shown. Source: interface.md §2 and §4; failures.md rows 61, 62.
 """
 
 import os
@@ -24,22 +24,22 @@ MOST_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class SecretPlaces:
-    """Where secrets of items are.
+    """The places in which secrets of items are found.
 
     Attributes:
-        folder: what relative paths of `file:` are relative to.
-        environ: for `env:`; None: `env:NAME` is the file NAME of the folder, too, and no name leads out of it, because
-            whoever wrote the items is somebody else.
+        folder: the folder that relative paths of `file:` start from.
+        environ: the environment for `env:`; None: `env:NAME` is the file NAME in the folder, too, and no name leads out
+            of the folder, because the items come from another user.
     """
 
     folder: Path
     environ: Mapping[str, str] | None
 
     def text_at(self, kind: str, place: str) -> str:
-        """Return what a place holds; `kind`: `env` or `file`.
+        """Return the secret that a place holds; `kind`: `env` or `file`.
 
         Raises:
-            FileError: nothing that can be used.
+            FileError: the place holds no secret that can be used.
         """
         if self.environ is None:
             name = Path(place)
@@ -58,10 +58,10 @@ def load_secrets(places: SecretPlaces, operation: AnyOperation, item: Item, reme
     """Return `item` with its secrets inline, as it is sent. Reads files: call it where that may block.
 
     Args:
-        remember: called with each secret before anything is done with it, so that it is taken out of every text.
+        remember: called with each secret before anything is done with it, so that it is redacted in every text.
 
     Raises:
-        FileError: a place holds none, or one that the operation can't use; the message never says what it holds.
+        FileError: a place holds no secret, or one that the operation can't use; the message never shows it.
     """
     for dotted in sorted(secret_fields(operation)):
         item = replaced(item, dotted.split("."), partial(_held, places, remember, dotted))
@@ -71,8 +71,8 @@ def load_secrets(places: SecretPlaces, operation: AnyOperation, item: Item, reme
 
 
 def replaced(holder: Any, names: list[str], become: Callable[[str], str]) -> Any:
-    """Return a struct in which the field that `names` lead to has become something else; where it was not given, the
-    same."""
+    """Return a copy of a struct in which `become` has replaced the field that `names` lead to; the struct itself if
+    that field was not given."""
     given = getattr(holder, names[0])
     if given is None:
         return holder

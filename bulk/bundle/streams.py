@@ -1,7 +1,7 @@
-"""Items on their way to the workers, read again from where they were checked: lanes for writes that share some,
-streams for all others.
+"""Items on their way to the workers, read again from where they were checked: in lanes for writes that share them, and
+in streams for all others.
 
-A source that is no longer what was checked stops the run; it is never read as something else.
+A source that has changed since it was checked stops the run; it is never read as something else.
 """
 
 import bisect
@@ -24,10 +24,10 @@ from bulk.items.sources import ItemsFile
 from bulk.manifest.manifest import Entry
 
 SHORT_ITEMS = 4
-"""Lanes of so many items or fewer are looked up together: one by one takes longer than all else about an item."""
+"""Lanes of at most this many items are looked up together: one by one takes longer than all else about an item."""
 
 AHEAD_BYTES = 1024 * 1024
-"""Items of a stream are read together until they are so long."""
+"""Items of a stream are read together until they have this length (bytes)."""
 
 _Row: TypeAlias = tuple[int, int, int, int, int]
 """sequence, job, item, at, size; see the table `entries`."""
@@ -35,7 +35,7 @@ _Row: TypeAlias = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Items that go one at a time, in manifest order. `items` counts all of them, over all jobs."""
+    """Items that go one at a time, in manifest order. `items`: how many the lane has, over all jobs."""
 
     key: int
     label: str
@@ -43,7 +43,7 @@ class Lane:
 
 
 class EntryStream:
-    """The items of one job, in order, a few at a time. `take` reads; nothing is open before its first call."""
+    """The items of one job, in order, a few at a time. `take` reads them; no file is open before its first call."""
 
     def __init__(self, checked: Checked, job_number: int, workspace: Path) -> None:
         self._job, self._check = checked.manifest.jobs[job_number], checked.jobs[job_number]
@@ -56,16 +56,16 @@ class EntryStream:
         self._marks = self._check.source.marks if self._check.source is not None else ()
 
     def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> list[Entry] | None:
-        """Return up to `count` entries that are not done, fewer where they are large; empty at the end. What is done
-        is not decoded.
+        """Return up to `count` entries that are not done, fewer where they are large; empty at the end. Done items
+        are not decoded.
 
         Args:
-            next_left: the first item from that index on that is not done (or an index behind the last).
-            near: pass by at most about so many rows: there may be fewer entries then, and None where the first one
-                lies further on; asked without it, and where that may take its time, the stream finds it.
+            next_left: returns the first item from an index on that is not done (or an index behind the last).
+            near: about the most rows to pass by: there may be fewer entries then, and None is returned if the first one
+                lies further on; a call without `near`, where that may take long, finds it.
 
         Raises:
-            RunDirectoryError: the source is gone or not what was checked.
+            RunDirectoryError: the source is gone or has changed since it was checked.
         """
         if self._rows is None:
             self._rows = self._open()
@@ -80,7 +80,7 @@ class EntryStream:
                     self._jump(wanted)
                     passed = wanted - self._next
                     if near is not None and rows + passed > near:
-                        # as far as that: what is read is not read again
+                        # pass by as many as allowed: these rows are not read again
                         self._pass(min(passed, near - rows))
                         return found or None
                     rows += passed
@@ -119,7 +119,7 @@ class EntryStream:
         raise changed(self._path)
 
     def close(self) -> None:
-        """Let go of the source; done by itself at the end, and when nobody needs the stream any more."""
+        """Close the source; this happens by itself at the end, and when the stream is no longer referenced."""
         if self._file is not None:
             self._file.__exit__()
             self._file = None
@@ -144,7 +144,7 @@ class EntryStream:
 
 
 class LaneIndex:
-    """The lanes of a checked manifest and their items, from `index.db`. Made to be asked often."""
+    """The lanes of a checked manifest and their items, from `index.db`. Queries are fast enough to be made often."""
 
     def __init__(self, checked: Checked, workspace: Path, name: str = INDEX) -> None:
         self._checked, self._workspace = checked, workspace
@@ -164,7 +164,7 @@ class LaneIndex:
         self.close()
 
     def _ranks(self) -> dict[int, int]:
-        """Return the rank of the first lane of each job: they stand in the order of the jobs."""
+        """Return the rank of the first lane of each job; lanes are ranked in the order of the jobs."""
         if not self._is_whole:
             return dict(self._database.execute("SELECT job, min(rank) FROM lanes GROUP BY job").fetchall())
         lanes = [found.lanes for found in self._checked.jobs]
@@ -176,7 +176,7 @@ class LaneIndex:
         `after`.
 
         Args:
-            part: only those whose rank, divided by the first of these numbers, leaves the second; None: all.
+            part: only lanes whose rank, divided by the first of these numbers, leaves the second; None: all.
         """
         first = self._first_ranks.get(job_number)
         if first is None:
@@ -199,7 +199,7 @@ class LaneIndex:
         return [Lane(*row) for row in self._database.execute(query, (first, job_number, modulus, remainder, count))]
 
     def _look_up_short(self, first: int, end: int, job_number: int) -> None:
-        """Note the items of lanes of these ranks that have few, all of each, until `entries` is asked for them."""
+        """Keep all items of the short lanes among these ranks, until `entries` is called for them."""
         query = """
             SELECT lane, sequence, job, item, at, size FROM entries WHERE lane IN
             (SELECT lane FROM lanes WHERE rank >= ? AND rank < ? AND job = ? AND items <= ?) ORDER BY lane, sequence"""
@@ -213,11 +213,11 @@ class LaneIndex:
         first).
 
         Args:
-            next_left: of a job, the first item from an index on that is still to be done; others are passed by then,
-                however many they are, without a look at them.
+            next_left: returns the first item of a job, from an index on, that is still to be done; others are then
+                passed by, however many they are, without being read.
 
         Raises:
-            RunDirectoryError: a source is gone or not what was checked.
+            RunDirectoryError: a source is gone or has changed since it was checked.
         """
         query = """
             SELECT sequence, job, item, at, size FROM entries WHERE lane = ? AND sequence > ?
@@ -232,7 +232,7 @@ class LaneIndex:
                 ]
             after, job, item = rows[-1][:3]
             if next_left is not None and self._is_whole:
-                # items of one job have neighbouring sequence numbers there
+                # items of one job have neighbouring sequence numbers in a whole index
                 after += next_left(job, item) - item - 1
         return []
 
@@ -251,12 +251,12 @@ class LaneIndex:
         return self._places.of(job).entry(item, at, size)
 
     def found(self, job: int, indexes: Sequence[int]) -> list[Entry]:
-        """Return these items of the job with that number, which is indexed, in their order; `Raises` as `entries`."""
+        """Return these items of the job with that number, which is indexed, in their order; raise as `entries`."""
         place = self._places.of(job)
         if self._checked.manifest.jobs[job].operation.is_read:
             at, sizes = self._places_in(job)
             return place.entries([(index, at[index], sizes[index]) for index in sorted(indexes)])
-        query = "SELECT item, at, size FROM entries WHERE sequence = ?"  # a list of them would be parsed anew each time
+        query = "SELECT item, at, size FROM entries WHERE sequence = ?"  # a list in it would be parsed anew each time
         first, execute = self._first_of(job), self._database.execute
         return place.entries([execute(query, (first + index,)).fetchone() for index in sorted(indexes)])
 
@@ -268,7 +268,7 @@ class LaneIndex:
         return self._known[job]
 
     def lanes_of(self, job: int, indexes: Sequence[int]) -> list[Lane]:
-        """Return the lanes in which these items of the job are; the index was made for that, see `add_links`."""
+        """Return the lanes that have these items of the job; `add_links` has prepared the index for that."""
         first = self._first_of(job)
         query = f"""
             SELECT lane, label, items FROM lanes WHERE lane IN
@@ -276,7 +276,7 @@ class LaneIndex:
         return [Lane(*row) for row in self._database.execute(query)]
 
     def _first_of(self, job: int) -> int:
-        """Return the sequence number of the first item of a job: jobs stand there one behind the other."""
+        """Return the sequence number of the first item of a job: jobs stand in the index one behind the other."""
         if job not in self._firsts:
             pairs = zip(self._checked.manifest.jobs[:job], self._checked.jobs, strict=False)
             before = [check.items for other, check in pairs if is_indexed(other) and other.derivation is None]
@@ -284,7 +284,7 @@ class LaneIndex:
         return self._firsts[job]
 
     def links(self) -> list[Links]:
-        """Return what items wait for by key; they are read as long as this is open."""
+        """Return the links of all needs by key; they can be read as long as this index is open."""
         return load_links(self._checked.manifest.jobs, self._columns)
 
     def flaws(self, *, after: int, count: int) -> list[tuple[int, str, str]]:
@@ -293,17 +293,17 @@ class LaneIndex:
         return self._database.execute(query, (after, count)).fetchall()
 
     def superseded(self, *, after: int, count: int) -> list[tuple[int, Entry]]:
-        """Return items that are not sent, because a later one takes their place: as `entries`, over all jobs."""
+        """Return items that are not sent, because a later item takes their place: like `entries`, over all jobs."""
         return self.entries(SUPERSEDED, after=after, count=count)
 
     def close(self) -> None:
-        """Let go of the index and of the sources."""
+        """Close the index and the sources."""
         self._places.close()
         self._database.close()
 
 
 def _size_of(row: bytes | Given | Bad) -> int:
-    """Return about how long an item is (bytes)."""
+    """Return about the length of an item (bytes)."""
     if isinstance(row, bytes):
         return len(row)
     fields = row.value if isinstance(row, Given) else None

@@ -1,4 +1,4 @@
-"""`bulk check --json`: what a check found, as data."""
+"""The output of `bulk check --json`: the result of a check, as data."""
 
 import msgspec
 
@@ -9,10 +9,10 @@ class CheckedJob(msgspec.Struct, frozen=True, kw_only=True):
     """One job of a manifest whose every item can be used.
 
     Attributes:
-        lanes: lanes that begin in it (count); 0 for reads.
-        longest_lane: name of the longest of them, None where there is none. longest_lane_items: its items (count).
-        least_requests: of all its items where everything is already as asked (count).
-        most_requests: of all its items where everything is sent and no answer is lost (count).
+        lanes: lanes that begin in the job (count); 0 for reads.
+        longest_lane: name of the longest of these lanes; None: no lanes. longest_lane_items: items in it (count).
+        least_requests: requests of all items if everything is already as asked (count).
+        most_requests: requests of all items if everything is sent and no answer is lost (count).
     """
 
     job: str
@@ -26,7 +26,7 @@ class CheckedJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckData(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check found.
+    """The result of a check.
 
     Attributes:
         notes: sentences that the user should read and that stop nothing.

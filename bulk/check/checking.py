@@ -61,11 +61,11 @@ def check(
     stdin: BinaryIO | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Checked:
-    """Check every item and write `index.db` and `check.json` into `workspace`, which is there and private.
+    """Check every item, and write `index.db` and `check.json` into `workspace`, an existing private folder.
 
     Args:
-        stdin: where `items: -` comes from; kept in the workspace.
-        progress: called often with how many items were read so far.
+        stdin: the stream for `items: -`, whose content is kept in the workspace.
+        progress: called often with the number of items that were read so far.
 
     Raises:
         ManifestError: items can't be used: up to 50 flaws with file, line and field, and how many more.
@@ -86,7 +86,7 @@ def check(
 
 
 class _Checking:
-    """One check of all jobs. `stack` closes what is opened here."""
+    """One check of all jobs. `stack` closes the files that are opened here."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class _Checking:
         return checked
 
     def count(self, items: int) -> None:
-        """Note that `items` more were read."""
+        """Note that `items` more items were read."""
         self._items += items
         self._batches += 1
         if self._items - self._told >= _TELL_ITEMS or self._batches >= _TELL_BATCHES:
@@ -166,12 +166,12 @@ class _Checking:
 
 
 def _other(job: Job, earlier: Job, index: int) -> str:
-    """Return an item that came before one of `job`."""
+    """Return the words for an item that came before an item of `job`."""
     return f"item {index:,}" if earlier is job else f"item {index:,} of job {earlier.name}"
 
 
 def _place(manifest: Manifest, job: Job) -> str:
-    """Return the file that flaws of a job's items name, as the user would: seen from where the manifest was named."""
+    """Return the file that flaws of a job's items name, as the user would name it: by a path like the manifest's."""
     if job.items_path is None:
         return str(manifest.path)
     if job.items_path == STDIN:
@@ -261,7 +261,7 @@ class _JobChecking:
                 return
 
     def _check_batch(self, batch: list[Row]) -> None:
-        """Check every item in one loop; what most items don't need is not in it."""
+        """Check every item in one loop, which leaves out what most items don't need."""
         operation, from_json, limit = self._operation, self._reader.from_json, self._whole.manifest.limit
         check = operation.check if type(operation).check is not Operation.check else None
         has_more = self._files is not None or self._template is not None or is_indexed(self._job) or self._has_keys
@@ -301,7 +301,7 @@ class _JobChecking:
         self._count = count
 
     def _given(self, line: int, data: "bytes | Given | Bad") -> Item | None:
-        """Return the item in a mapping; None, with its flaws noted, where there is none."""
+        """Return the item in a mapping; None, with its flaws noted, if the mapping is no valid item."""
         if isinstance(data, Given):
             try:
                 return self._reader.from_mapping(data.value)
@@ -365,7 +365,7 @@ class _JobChecking:
             self._flaws.add(self._place, line_of(flaw.field, lines, line), flaw.field, flaw.message)
 
     def _without_secrets(self, item: Item, line: int, text: bytes) -> bytes:
-        """Return the JSON of an item that is copied into the workspace: no secret is."""
+        """Return the JSON of an item for the copy in the workspace, without the secrets."""
         secrets = item_secrets.secrets_in(item, self._operation)
         if not secrets:
             return text

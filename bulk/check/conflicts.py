@@ -1,4 +1,4 @@
-"""Checks of items against each other: what two of them decide about the same thing, and names that look alike.
+"""Checks items against each other: items that decide about the same thing, and new names that look alike.
 
 Only operations that say what their items decide are asked. What they say is kept as hashes in a temporary SQLite file,
 so that memory does not grow with the items; the two items of a pair are read again from where they were checked.
@@ -22,7 +22,7 @@ from bulk.operation import AnyOperation, Item
 from bulk.storage.temporary_rows import TemporaryRows
 
 MOST_ALIKE = 5
-"""Pairs of names that look alike and are told one by one (count)."""
+"""At most this many pairs of names that look alike are told one by one (count)."""
 
 
 _SINGLE = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l", "5": "s", "_": "-"})
@@ -41,7 +41,7 @@ class Spot(NamedTuple):
 
 
 class ConflictFinder(TemporaryRows):
-    """Takes what every item decides; `pairs` and `alike` tell. A context manager."""
+    """Collects what items decide and the names that they make, for `pairs` and `alike`. A context manager."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -52,7 +52,7 @@ class ConflictFinder(TemporaryRows):
         self._number = 0
 
     def add(self, operation: AnyOperation, item: Item, spot: Spot) -> None:
-        """Add what one item decides about, and the names that it makes. Items come in running order."""
+        """Add the things that one item decides about, and the names that it makes. Items come in running order."""
         self._number += 1
         resource = operation.resource
         if isinstance(operation, DecidesState):
@@ -77,7 +77,7 @@ class ConflictFinder(TemporaryRows):
             yield Spot(*values[:6]), Spot(*values[6:])
 
     def alike(self) -> Iterator[tuple[int, str, str]]:
-        """Yield (job of the later one, a name, a later one) of names that look alike and are not the same."""
+        """Yield (job of the later name, a name, the later name) for names that look alike and are not the same."""
         query = """
             SELECT looks, min(job), min(name), min(rowid) FROM names
             WHERE looks IN (SELECT looks FROM names GROUP BY looks HAVING count(DISTINCT same) > 1)
@@ -93,10 +93,11 @@ def decides(job: Job) -> bool:
 
 
 def conflicts(finder: ConflictFinder, checked: Checked, workspace: Path) -> Iterator[tuple[Spot, Spot, Conflict]]:
-    """Yield pairs that can't both be meant, in the order of the later item; an order that is asked for is none.
+    """Yield pairs of items that can't both be meant, in the order of the later item. Where the manifest asks for the
+    order, overwriting may be meant.
 
     Args:
-        checked: as far as it is known: jobs and their sources.
+        checked: the check as far as it has come: jobs and their sources.
 
     Raises:
         RunDirectoryError: an items file was edited meanwhile.
@@ -115,14 +116,14 @@ def conflicts(finder: ConflictFinder, checked: Checked, workspace: Path) -> Iter
 
 
 def told(found: Conflict, other: str) -> str:
-    """Return what is said of the later item; `other` names the earlier one."""
+    """Return the message about the later item; `other` names the earlier one."""
     insist = "; allow_overwrites: true lets it pass, or needs between two jobs" if found.may_insist else ""
     return f"{found.message.replace('{other}', other)} (counted from 0){insist}"
 
 
 def _before(jobs: Sequence[Job]) -> list[int]:
-    """Return for each job those that are complete before it starts, a bit for each: who writes `needs` means
-    the order.
+    """Return for each job the jobs that are complete before it starts, one bit for each: `needs` says that this order
+    is meant.
     """
     numbers = {job.name: job.number for job in jobs}
     found: list[int] = []
@@ -135,7 +136,7 @@ def _before(jobs: Sequence[Job]) -> list[int]:
 
 
 def skeleton(name: str) -> str:
-    """Return what is the same for names that people take for one another in ordinary fonts: `acme-web` and
+    """Return a form that is the same for names that look alike in ordinary fonts, such as `acme-web` and
     `acrne-web`."""
     folded = unicodedata.normalize("NFKC", name).casefold().translate(_SINGLE)
     for several, one in _PAIRS:

@@ -1,9 +1,9 @@
 """Items made from another job's results: kept as `from-JOB.jsonl`, checked like those of a file, and indexed.
 
-A line is `{"source":12,"item":{…}}`: the index of the item whose result it comes from, and what was made. A line that
-was written stays what it is and where it is, because the ledger knows items by their place: what a retried source gives
-later is added behind. So the file is the same whenever it is made, and a process that was killed on the way makes it
-again. Source: interface.md §2.
+A line is `{"source":12,"item":{…}}`: the index of the item whose result it comes from, and the item that was made. A
+line that was written never changes and never moves, because the ledger knows items by their place: items that a
+retried source gives later are added at the end. So the file is the same whenever it is made, and after a kill on the
+way, the next process makes it again. Source: interface.md §2.
 """
 
 import contextlib
@@ -42,11 +42,11 @@ def make(
     lines: Iterable[Mapping[str, Any]],
     beside: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> int:
-    """Make the items of `job` and their index; returns how many there are. It blocks.
+    """Make the items of `job` and their index, and return how many items there are; blocks.
 
     Args:
-        lines: of results of the job that they come from, those that succeeded, in the order of its items.
-        beside: the one line of each job of `also` that has one.
+        lines: lines of results of the source job, of its items that succeeded, in the order of its items.
+        beside: the one line of results of each job of `also` that has one.
 
     Raises:
         OSError, sqlite3.Error: the workspace can't be written.
@@ -69,13 +69,13 @@ def make(
 
 
 class Sources:
-    """The items of the source that have given theirs: one bit each."""
+    """The items of the source job from which items were made already: one bit each."""
 
     def __init__(self) -> None:
         self._bits = bytearray()
 
     def add(self, source: int) -> None:
-        """Note that this source has given its items."""
+        """Note that items were made from this source."""
         if source >> 3 >= len(self._bits):
             self._bits.extend(bytes((source >> 3) + 1 - len(self._bits)))
         self._bits[source >> 3] |= 1 << (source & 7)
@@ -86,7 +86,7 @@ class Sources:
 
 
 def _copy(path: Path, file: BinaryIO) -> Sources:
-    """Copy what an earlier process made; returns the sources of it."""
+    """Copy the lines that an earlier process made, and return their sources."""
     seen = Sources()
     with contextlib.suppress(FileNotFoundError), path.open("rb") as made:
         for line in made:
@@ -96,10 +96,10 @@ def _copy(path: Path, file: BinaryIO) -> Sources:
 
 
 class _Indexing:
-    """Checks every item, alone and beside those before it, and puts it into the index or notes its flaws."""
+    """Checks every item, by itself and against those before it, and puts it into the index or notes its flaws."""
 
     def __init__(self, job: Job, manifest: Manifest, workspace: Path, stack: contextlib.ExitStack) -> None:
-        """Prepare the check of items; `stack` closes what is opened here."""
+        """Prepare the check of items; `stack` closes the files that are opened here."""
         self._job, self._operation, self._limit = job, job.operation, manifest.limit
         self._reader = ItemReader(job.operation, {})
         self._template = Template(job.save, job.operation) if job.save is not None else None
@@ -111,7 +111,7 @@ class _Indexing:
         self._copies = stack.enter_context(DuplicatesBuilder(workspace, copies_name(job)))
 
     def run(self, file: BinaryIO) -> int:
-        """Index the items in `file`; returns how many there are."""
+        """Index the items in `file`, and return how many there are."""
         at = count = 0
         for line in file:
             if count == self._limit:
@@ -161,7 +161,7 @@ class _Indexing:
             self._finder.add(item, count)
 
     def _refuse_second(self, fd: int) -> None:
-        """Take those out of the index that can't be meant beside an earlier one; `fd` has them all."""
+        """Take items out of the index that can't be meant beside an earlier one; `fd` is the file with all items."""
 
         def given(at: int, size: int) -> str:
             return _shown(self._operation, os.pread(fd, size, at))
@@ -176,14 +176,14 @@ class _Indexing:
 
 
 def _shown(operation: AnyOperation, raw: bytes) -> str:
-    """Return what was made, as results show it."""
+    """Return an item that was made, as results show it."""
     hidden = operation.unreported | {name.partition(".")[0] for name in secret_fields(operation)}
     shown = {name: value for name, value in msgspec.json.decode(raw).items() if name not in hidden}
     return msgspec.json.encode(shown).decode()
 
 
 class DerivedStream:
-    """The items of a job in order, as `EntryStream` gives those of a file; without those that can't be used."""
+    """The items of a job in order, as `EntryStream` gives those of a file; items that can't be used are left out."""
 
     def __init__(self, index: LaneIndex) -> None:
         self._index, self._after = index, 0

@@ -1,13 +1,13 @@
-"""What is said of items of which there are none: a pipeline that had nothing to say looks like one that broke."""
+"""The flaw of an items file without items: a pipeline that had nothing to write looks like one that broke."""
 
 from bulk.manifest.manifest import Job
 
 
 def no_items(job: Job, size: int = 0) -> str:
-    """Return the flaw of an items file, or a list in the manifest, in which there are none.
+    """Return the flaw of an items file, or of a list in the manifest, that holds no items.
 
     Args:
-        size: of the file (bytes).
+        size: size of the file (bytes).
     """
     what = "holds no items" if size else "is empty"
     if size and job.items_path is not None and job.items_path.suffix == ".csv":

@@ -1,4 +1,4 @@
-"""Needs by key, checked: every item that waits must have something to wait for. All of it goes into `index.db`.
+"""Checks needs by key: every item that waits must have an item to wait for. The links go into `index.db`.
 
 Keys are compared by hashes in a temporary SQLite file, so that memory does not grow with them.
 """
@@ -21,7 +21,7 @@ _LOOKED_UP = "SELECT line, shown FROM keys WHERE rowid = {}"
 
 
 class Unmatched(NamedTuple):
-    """An item that waits for something that is not there: where it stands, the field by which it waits, and why."""
+    """An item that waits for an item that is not there: where it stands, the field by which it waits, and why."""
 
     edge: Edge
     line: int
@@ -30,10 +30,11 @@ class Unmatched(NamedTuple):
 
 
 class _Keys(NamedTuple):
-    """The keys of the items of a job by some of its fields, at one end of an edge or at several; `read` gives one.
+    """The keys of a job's items by some of their fields, at the ends of one or several edges.
 
     Attributes:
-        number: under which they are kept. waiting: edges by which its items wait.
+        number: number under which the keys are kept. read: returns the key of an item.
+        waiting: edges by which items of the job wait.
     """
 
     number: int
@@ -43,10 +44,10 @@ class _Keys(NamedTuple):
 
 
 class KeyFinder(TemporaryRows):
-    """Takes the keys of all items; `link` tells what waits for what. A context manager."""
+    """Collects the keys of all items; `link` finds which items wait for which others. A context manager."""
 
     def __init__(self, jobs: Sequence[Job], limit: int | None) -> None:
-        """Prepare the search; `limit`: of each job only so many items are read (count), which messages say."""
+        """Prepare the search; `limit`: at most this many items of each job are read (count), which messages say."""
         super().__init__(
             "CREATE TABLE keys (number INTEGER, key INTEGER, item INTEGER, line INTEGER, shown TEXT);",
             "keys",
@@ -73,7 +74,7 @@ class KeyFinder(TemporaryRows):
         return job.number in self._keys
 
     def add(self, job: Job, item: Item, index: int, line: int) -> Iterator[tuple[str, str]]:
-        """Note the keys of one item; yield (field, what is wrong) of those that can't be used."""
+        """Note the keys of one item; yield (field, message) for each key that can't be used."""
         for number, read, fields, waiting in self._keys[job.number].values():
             try:
                 key = read(item)
@@ -88,10 +89,10 @@ class KeyFinder(TemporaryRows):
                     yield fields[0], f"is missing: the item waits for items of {needed} by {', '.join(fields)}"
 
     def link(self, checks: Sequence[JobCheck], refuse: Callable[[Unmatched], None], index: IndexBuilder) -> None:
-        """Add to `index` what was found of each need, after all items.
+        """Add the links of each need by key to `index`, once all items were added.
 
         Args:
-            refuse: called with each item that waits for something that is not there.
+            refuse: is called with each item that waits for an item that is not there.
         """
         if self.edges:
             self.select("CREATE INDEX keys_in_order ON keys (number, key, item)")
@@ -129,7 +130,7 @@ class KeyFinder(TemporaryRows):
             starts.append(len(items))
 
     def _in_order(self, number: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (key, item, place in the table): all that the index has, in its order."""
+        """Yield (key, item, place in the table) in this order, which the index of the table alone can answer."""
         return self.select(f"SELECT key, item, rowid FROM keys WHERE number = {number} ORDER BY key, item")
 
     def _unmatched(self, edge: Edge, line: int, text: str) -> Unmatched:

@@ -1,7 +1,7 @@
-"""What a manifest costs and when it would end: pure arithmetic over what was checked and what the buckets say.
+"""What a manifest costs and when it would end: pure arithmetic over the check and the buckets.
 
-Requests are counted as a span: fewest where everything is already as asked, most where everything is sent. The end is
-what the model of `forecast` says of both, and where some answers are lost beside.
+Requests are counted as a span: the fewest if everything is already as asked, the most if everything is sent. The model
+of `forecast` predicts the end for both, and for the case that some answers are lost besides.
 """
 
 import math
@@ -16,19 +16,19 @@ from bulk.manifest.manifest import Job, Limits
 from bulk.status import BucketStatus
 
 LATENCY_S = 0.1
-"""Time from a request to its answer where nobody has measured it (seconds)."""
+"""Time from a request to its answer if it was not measured (seconds)."""
 
 
 class Savings(msgspec.Struct, frozen=True, kw_only=True):
-    """What need not be sent.
+    """Items and requests that need not be sent.
 
     Attributes:
-        duplicates: reads that an earlier item of their job asks for in the same words; they get its outcome (count).
-        superseded: items whose place a later one takes (count).
-        combined: items that share the request of one before them (count).
-        requests: fewest requests that all these would have cost (count).
-        already_so: most requests that are saved beside, where things are already as asked for: then they are only
-            looked at (count).
+        duplicates: reads that ask for exactly what an earlier item of their job asks for, and get its outcome (count).
+        superseded: items whose place a later item takes (count).
+        combined: items that share the request of an item before them (count).
+        requests: fewest requests that all these items would have cost (count).
+        already_so: most requests that are saved besides if things are already as asked for, because they are only
+            looked at then (count).
     """
 
     duplicates: int = 0
@@ -42,13 +42,13 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     """One job.
 
     Attributes:
-        least_requests, most_requests: of all its items, when no answer is lost (count).
-        lanes: lanes that begin in it (count); 0 for reads.
-        longest_lane, longest_lane_items: name of the longest of them, and its items (count).
-        superseded: items that are not sent, because a later one takes their place (count); as in `saved`.
-        is_irreversible: what it does can't be undone.
-        save: template of the files that are written; None: none.
-        by_key: names among `needs` of jobs of which an item needs those that have its key, and not all.
+        least_requests, most_requests: requests of all items if no answer is lost (counts).
+        lanes: lanes that begin in the job (count); 0 for reads.
+        longest_lane, longest_lane_items: name of the longest of these lanes, and the items in it (count).
+        superseded: items that are not sent, because a later item takes their place (count); as in `saved`.
+        is_irreversible: the effect of the operation can't be undone.
+        save: template of the names of the files that are written; None: no files.
+        by_key: names among `needs` of the jobs that are needed by key: an item waits only for the items with its key.
     """
 
     name: str
@@ -70,15 +70,17 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BucketPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What the run takes from one bucket.
+    """The requests that the run takes from one bucket.
 
     Attributes:
-        limit, remaining, reserve: requests of a window, left in this one, kept for others (count); None: no limit.
+        limit, remaining, reserve: requests of a window, left in this one, kept for others (counts); None: no limit.
         reset_at: end of this window (UTC epoch seconds); None where unknown.
-        least_requests, most_requests: wanted by all jobs together (count).
-        least_windows, most_windows: windows that are spent from, this one counted (count); None: it never suffices.
-        least_done_at, most_done_at: when the last request could leave (UTC epoch seconds); None: never.
-        window_s: length of a window (seconds); None: no limit. is_window_seen: it was; else it is judged.
+        least_requests, most_requests: requests of all jobs together (counts).
+        least_windows, most_windows: windows from which these requests are spent, with this one (counts); None: the
+            bucket never suffices.
+        least_done_at, most_done_at: when the last request could be sent (UTC epoch seconds); None: never.
+        window_s: length of a window (seconds); None: no limit.
+        is_window_seen: that length was seen; otherwise it is an estimate.
     """
 
     credential: str
@@ -98,7 +100,7 @@ class BucketPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_judged(self) -> bool:
-        """Whether the end depends on the length of a window, and nobody has seen that."""
+        """Whether the end depends on the length of a window that was not seen."""
         return not self.is_window_seen and (self.most_windows or 0) > 2
 
 
@@ -107,7 +109,7 @@ class PayerPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         payer: the member's name, or the account in which the App is installed.
-        requests: that it pays for (count); None: whichever member of the pool has something left pays.
+        requests: requests that it pays for (count); None: any member of the pool that has requests left pays.
         limit, remaining: requests of a window, left in this one (count).
         reset_at: end of this window (UTC epoch seconds); None where unknown.
         hourly: requests that its limit allows in an hour (count).
@@ -124,18 +126,18 @@ class PayerPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole run.
+    """The plan of a whole run.
 
     Attributes:
-        at: when it was made (UTC epoch seconds).
+        at: when the plan was made (UTC epoch seconds).
         longest_lane, longest_lane_items, longest_lane_s: the lane that takes longest, its items, its time (seconds).
-        least_finish_at, most_finish_at: predicted end, where all is already as asked and where everything is sent
-            (UTC epoch seconds); None: a bucket never suffices.
-        lossy_finish_at: predicted latest end where `lossy_share` of all answers is lost; None as above.
-        latency_s: from a request to its answer, as the prediction takes it (seconds).
-        notes: sentences to read before it is run.
-        saved: of all jobs together.
-        payers: of credentials that have several, in the manifest's order.
+        least_finish_at, most_finish_at: predicted end if all is already as asked, and if everything is sent (UTC epoch
+            seconds); None: a bucket never suffices.
+        lossy_finish_at: predicted latest end if `lossy_share` of all answers is lost; None as above.
+        latency_s: time from a request to its answer on which the prediction is based (seconds).
+        notes: sentences to read before the run.
+        saved: savings of all jobs together.
+        payers: payers of the credentials that have several, in the order of the manifest.
     """
 
     name: str
@@ -160,12 +162,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan(checked: Checked, buckets: Sequence[BucketStatus], now: float, *, latency_s: float = LATENCY_S) -> Plan:
-    """Return what running `checked` takes.
+    """Return the plan of a run of `checked`.
 
     Args:
-        buckets: what `GET /rate_limit` says, for what is used; one that is missing has no limit.
+        buckets: the buckets in use, as `GET /rate_limit` tells of them; one that is missing has no limit.
         now: UTC epoch seconds, from the same clock as `reset_at` of the buckets.
-        latency_s: from a request to its answer, as it was measured (seconds).
+        latency_s: measured time from a request to its answer (seconds).
     """
     manifest = checked.manifest
     pairs = list(zip(manifest.jobs, checked.jobs, strict=True))
@@ -274,8 +276,8 @@ def _buckets(
 def _end(
     bucket: BucketStatus, requests: int, reserve: int, now: float, window_s: float
 ) -> tuple[int | None, float | None]:
-    """Return (windows spent from, when the last of `requests` may leave); (None, None) where the reserve leaves
-    nothing.
+    """Return (windows from which `requests` are spent, when the last of them may be sent); (None, None) if the reserve
+    leaves nothing.
     """
     if bucket.limit is None or not requests:
         return (1 if requests else 0), now
@@ -294,7 +296,7 @@ def _end(
 
 
 def _notes(checked: Checked, jobs: Sequence[JobPlan], used: Sequence[BucketPlan]) -> Iterator[str]:
-    """Yield sentences to read before it is run."""
+    """Yield sentences to read before the run."""
     for job in jobs:
         if job.is_irreversible and job.items:
             items = "item" if job.items == 1 else "items"

@@ -1,6 +1,6 @@
-"""When a checked manifest would end: its jobs and the buckets as `forecast` takes them. Pure.
+"""Predicts when a checked manifest would end: turns its jobs and the buckets into what `forecast` takes. Pure.
 
-Nothing was sent yet, so that an item's time is judged by what `GET /rate_limit` took, and what goes wrong is a range.
+Nothing was sent yet, so that the time of an item is estimated from that of `GET /rate_limit`, and the end is a range.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,13 @@ from bulk.manifest.manifest import Job, Limits
 from bulk.status import BucketStatus
 
 RESET_S = 0.03
-"""From the end of a window until its successor was seen (seconds), beside the way to the platform and back."""
+"""Time from the end of a window until the next one is seen (seconds), besides the way to the platform and back."""
 STARTS_WITH = 16
 """Requests in flight that a run begins with (count); they double with each answer."""
 LOST_SHARE = 0.02
-"""The late end of a plan holds where so many answers are lost (share)."""
+"""Part of the answers that are lost in the late end of a plan (share)."""
 RESEND_S, LOOKS_S = 0.2, 3.0
-"""A lost read is sent again after so long; a lost write is believed not to be there so long after `limits.settle`."""
+"""Times until a lost read is sent again, and after `limits.settle` until a lost write counts as not there (seconds)."""
 
 
 def predict(
@@ -28,11 +28,12 @@ def predict(
     latency_s: float,
     now: float,
 ) -> tuple[float | None, float | None, float | None]:
-    """Return when these jobs would end where all is already as asked, where everything is sent, and where some answers
-    are lost besides (UTC epoch seconds); None: never. A payer that `buckets` lacks has no limit.
+    """Return when these jobs would end if all is already as asked, if everything is sent, and if some answers are lost
+    besides (UTC epoch seconds); None: never.
 
     Args:
-        latency_s: from a request to its answer (seconds).
+        buckets: the buckets by payer and category; one that is missing has no limit.
+        latency_s: time from a request to its answer (seconds).
         now: UTC epoch seconds, from the same clock as `reset_at` of the buckets.
     """
     capacity = Capacity(
@@ -70,21 +71,21 @@ def predict(
 
 
 def item_s(job: Job, found: JobCheck, requests: int, latency_s: float) -> float:
-    """Return what an item takes, where all of them take so many requests (seconds)."""
+    """Return the time of an item (seconds) if all items of the job take `requests` requests together."""
     each = requests / max(1, found.sent)
     writes = 0.0 if job.operation.is_read or requests < found.most_requests else WRITE_S
     return max(1e-6, each * latency_s + writes)
 
 
 def lane_units(found: JobCheck) -> float:
-    """Return items of the longest lane that something is sent for (count)."""
+    """Return for how many items of the longest lane something is sent (count)."""
     if found.longest_lane is None:
         return 0.0
     return found.longest_lane[1] * found.sent / max(1, found.items - found.superseded)
 
 
 def length_of(bucket: BucketStatus, now: float) -> float:
-    """Return how long its windows are (seconds): as it was seen, or else as it must be judged."""
+    """Return the length of the windows of a bucket (seconds): as it was seen, or else an estimate."""
     if bucket.window_s is not None:
         return bucket.window_s
     limit, remaining = bucket.limit or 0, bucket.remaining or 0
@@ -119,7 +120,7 @@ def _budget(bucket: BucketStatus, limit: int, limits: Limits, now: float, *, is_
     reset_at = bucket.reset_at
     if reset_at is not None and reset_at <= now:  # that window is over
         remaining, reset_at = limit, None
-    elif remaining >= limit and not is_used_at_once:  # what is shown is a window that has not begun
+    elif remaining >= limit and not is_used_at_once:  # the bucket shows a window that has not begun
         reset_at = None
     return Budget(
         limit=max(0, limit - reserve),

@@ -1,4 +1,4 @@
-"""Whether somebody should look at a checked manifest before it runs: because of what can't be undone, or of how much.
+"""Why a person should look at a checked manifest before it runs: it can't be undone, or it writes many items.
 
 Source: interface.md §4, `bulk run`.
 """
@@ -9,14 +9,14 @@ from bulk.bundle.checked import Checked, JobCheck
 from bulk.manifest.manifest import Job
 
 USUAL_MOST_WRITES = 100
-"""A run that writes more items than this is asked about (count)."""
+"""A person is asked before a run that writes more items than this (count)."""
 
 
 def reasons_to_ask(checked: Checked, above: int = USUAL_MOST_WRITES) -> list[str]:
-    """Return a sentence for each reason; none: the run may begin without a question.
+    """Return a sentence for each reason to ask; without any, the run may begin without a question.
 
     Args:
-        above: most items that a run may write without being asked about (count).
+        above: most items that a run may write without a question (count).
     """
     pairs = list(zip(checked.manifest.jobs, checked.jobs, strict=True))
     reasons = [

@@ -1,6 +1,6 @@
 """Finds items of one job that carry the same `id`, so that a line of the results names one item only.
 
-Like equal reads they are told by 128-bit hashes in a temporary file, so that memory does not grow with the items.
+Like equal reads, they are found by 128-bit hashes in a temporary file, so that memory does not grow with the items.
 """
 
 import heapq
@@ -15,7 +15,7 @@ _LAST_LINE = 2**_LINE_BITS - 1
 
 
 class IdFinder:
-    """Takes the ids of one job in the order of its items. A context manager."""
+    """Collects the ids of one job, in the order of its items. A context manager."""
 
     def __init__(self, folder: Path) -> None:
         """Look for repeated ids; `folder` is where the temporary file may lie."""
@@ -29,12 +29,12 @@ class IdFinder:
         self._finder.__exit__()
 
     def add(self, given: str, index: int, line: int) -> None:
-        """Add the id of one item, and where the item stands."""
+        """Add the id of one item, with the place of the item."""
         key = given.encode("utf-8", "surrogatepass")
         self._finder.add_key(key, index << _LINE_BITS | min(line, _LAST_LINE))
 
     def note_repeats(self, flaws: Flaws, place: str) -> None:
-        """Note a flaw for each item whose id an earlier one has; `place` is the file."""
+        """Note a flaw for each item whose id an earlier item has; `place` is the path of the file."""
         count = 0
 
         def repeats() -> Iterator[tuple[int, int]]:

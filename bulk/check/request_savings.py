@@ -1,6 +1,6 @@
-"""What need not be sent, counted while a manifest is checked: copies, superseded items, items that share a request.
+"""Counts items that need no request of their own: copies, superseded items, items that share a request.
 
-That content which is already so is only read is known when it is read; an operation's fewest requests say so.
+Whether content is already as asked for is known only when it is read; an operation's fewest requests count for that.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,11 +15,11 @@ from bulk.manifest.manifest import Job
 
 
 def kept_together(jobs: Sequence[Job]) -> dict[int, int]:
-    """Return jobs of which only the last item of a lane is sent, and a number that is the same for those that count as
-    one:
+    """Return the jobs of which only the last item of a lane is sent, each with the number of its group.
 
-    they run or are skipped together, with one credential, so that the last item is sent whenever the others would be.
-    Where items wait for single ones, each is sent: the last one of a lane may wait for something else.
+    The jobs of a group count as one: they run or are skipped together, with one credential, so that the last item is
+    sent whenever the others would be. In jobs at either end of a need by key each item is sent, because the last item
+    of a lane may wait for something else.
     """
     keyed = keyed_jobs(jobs)
     numbers: dict[tuple[object, ...], int] = {}
@@ -32,7 +32,7 @@ def kept_together(jobs: Sequence[Job]) -> dict[int, int]:
 
 
 def counted(job: Job, found: JobCheck, indexed: JobCounts) -> JobCheck:
-    """Return `found` with its lanes, what is saved, and what it costs."""
+    """Return `found` with its lanes, its savings, and the requests that it costs."""
     found = msgspec.structs.replace(found, **indexed._asdict())
     least, most = found.sent * job.operation.least_requests, found.sent * job.operation.most_requests
     return msgspec.structs.replace(found, least_requests=least, most_requests=most)
@@ -54,7 +54,7 @@ def notes_on(jobs: Sequence[Job], checks: Sequence[JobCheck], repeats: Mapping[i
 
 
 def note_on_copies(job: Job, found: JobCheck) -> Iterator[str]:
-    """Yield the sentence on equal reads, which is true where one process does the run; in a store each is sent."""
+    """Yield the sentence on equal reads. It is true if one process does the run; with a store, each read is sent."""
     yield from _saved(job, found.copies, "the same read as an earlier one and not sent; its outcome is that one's")
 
 

@@ -24,7 +24,7 @@ class Collision(NamedTuple):
 
 
 class SavedPaths(TemporaryRows):
-    """Takes the path of every item; `collisions` tells. A context manager."""
+    """Collects the paths of all items; `collisions` finds those that collide. A context manager."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -63,7 +63,7 @@ def _hash(path: str) -> bytes:
 
 
 def same_file(other: str) -> str:
-    """Return what is said of an item that would be saved where the earlier one is, which `other` names."""
+    """Return the message about an item that would be saved to the file of an earlier item, which `other` names."""
     return (
         f"would be saved to the same file as {other} (counted from 0; case does not matter): "
         "add a field that tells them apart, such as {id}"

@@ -12,7 +12,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line, as `app.main` says; Ctrl-C while the commands are still imported ends it like any other."""
+    """Run one command line as `app.main` does; Ctrl-C ends it cleanly also while the commands are still imported."""
     try:
         from bulk.cli.app import main as run
     except KeyboardInterrupt:

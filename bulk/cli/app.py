@@ -1,4 +1,4 @@
-"""The group of all commands, and `main`, from which every one of them comes back as an exit code."""
+"""The group of all commands, and `main`, which turns the end of every command into an exit code."""
 
 import sys
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class InOrder(click.Group):
     """Commands in the order of a user's way through them, not of the alphabet."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return names as they were added."""
+        """Return the names of the commands in the order in which they were added."""
         return list(self.commands)
 
 
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line.
 
     Args:
-        arguments: without the program's name; None: those of this process.
+        arguments: the command line without the program's name; None: that of this process.
 
     Returns:
         The exit code (interface.md §4).
@@ -128,12 +128,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _refuse_bytes(given: Sequence[str]) -> None:
-    """Refuse what is no text: paths and queries are written into files that are UTF-8."""
+    """Refuse arguments that are not UTF-8: paths and queries are written into files that are."""
     for place, argument in enumerate(given, 1):
         if not is_text(argument):
             raise UsageError(f"argument {place}: {argument!r} is not UTF-8: write it, or name the file, in UTF-8")
 
 
 def _is_json(given: Sequence[str]) -> bool:
-    """Return whether a command line asks for JSON, also one that can't be read."""
+    """Return whether a command line asks for JSON, even if click can't read it."""
     return "--json" in given or "--format=json" in given or ("--format", "json") in pairwise(given)

@@ -46,7 +46,7 @@ class ErrorData(msgspec.Struct, frozen=True, kw_only=True):
         code: of an error in a file `missing`, `unknown` or `invalid`; else `usage`, `credential_missing`,
             `budget_too_small`, `run_stopped`, `credential_refused`, `run_directory`, `interrupted` or `bug`.
         file: the file as the user named it, `<stdin>` for standard input; None where no file is meant.
-        line: its line, from 1; None where the whole file is meant, or none.
+        line: its line, from 1; None where the whole file is meant, or no file.
         field: dotted name of the field; None where no one field is meant.
         message: what is wrong and what was expected, for people.
         remedy: the way out, for people.
@@ -64,8 +64,8 @@ class ErrorsData(msgspec.Struct, frozen=True, kw_only=True):
     """Why a command could not do its work.
 
     Attributes:
-        errors: up to 50 of them, in the order of the files.
-        more: how many further ones were found and are not listed (count).
+        errors: up to 50 errors, in the order of the files.
+        more: further errors that were found and are not listed (count).
         exit_code: what the command exits with.
     """
 
@@ -89,12 +89,12 @@ def of_misuse(error: click.ClickException) -> ErrorsData:
 
 
 def of_bug(message: str) -> ErrorsData:
-    """Return a bug of ours, as data."""
+    """Return a bug in Bulk, as data."""
     return _one("bug", message, ExitCode.BUG)
 
 
 def print_quietly(data: ErrorsData) -> None:
-    """Print it on standard output; where that fails, the error is told on standard error alone."""
+    """Print `data` on standard output; where that fails, the error is told on standard error alone."""
     with contextlib.suppress(OSError):
         output.out_json(data)
 
@@ -118,8 +118,8 @@ def _of_flaw(flaw: Flaw) -> ErrorData:
 
 
 def _remedy(code: str, message: str) -> str:
-    """Return what the message says behind its first semicolon: by the style of our messages, the way out. What is
-    missing is added."""
+    """Return the way out of an error: by the style of our messages, the text behind the first semicolon. Where there is
+    none, it is that of `REMEDIES`; of a missing field, it says to add the field."""
     said = message.partition("; ")[2].strip()
     if code == "missing" and said.startswith("expected"):
         return f"Add the field: {said}."

@@ -1,6 +1,6 @@
 """How a command ends: every error becomes a message on standard error and an exit code here, and nowhere else.
 
-A traceback is never shown: a bug's goes to a file of its own, and to the log at the level debug.
+A traceback is never shown: that of a bug goes to a file of its own, and to the log at the level debug.
 """
 
 import errno
@@ -26,14 +26,14 @@ log = logging.getLogger(__name__)
 
 
 def exit_code_of(error: BaseException, *, is_json: bool = False) -> int:
-    """Tell the user about `error` and give the exit code that it means.
+    """Tell the user about `error` and return the exit code that it means.
 
     Args:
-        is_json: print it on standard output too, as an object (`error_data.ErrorsData`), for a program.
+        is_json: print the error on standard output too, as an object (`error_data.ErrorsData`), for a program.
     """
     try:
         return _exit_code_of(error, is_json=is_json)
-    except MemoryError:  # where it has run out, there may be none to search a message for secrets; this one holds none
+    except MemoryError:  # too little may be left to search a message for secrets; this one holds none
         os.write(2, f"bulk: {_NO_MEMORY}\n".encode())
         return ExitCode.STOPPED
 
@@ -59,8 +59,8 @@ def _exit_code_of(error: BaseException, *, is_json: bool) -> int:
 
 
 def shortage(error: BaseException) -> BulkError | None:
-    """Return what this machine lacks, where that is why `error` came: memory, threads, open files, space, a folder that
-    can be named. None elsewhere."""
+    """Return an error that says what this machine lacks, if that caused `error`: memory, threads, open files, space, a
+    folder with a usable name. Otherwise return None."""
     for leaf in _leaves(error):
         if _is_out_of_memory(leaf):
             return RunStopped(_NO_MEMORY)
@@ -78,7 +78,7 @@ def shortage(error: BaseException) -> BulkError | None:
 
 
 def is_text(given: str) -> bool:
-    """Return whether an argument or a path can be written into a file: the system's own may be any bytes."""
+    """Return whether an argument or a path can be written into a file: the system lets it be any bytes."""
     try:
         given.encode()
     except UnicodeEncodeError:
@@ -87,15 +87,15 @@ def is_text(given: str) -> bool:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Return whether memory has run out: where it may (`ulimit -v`), the interpreter now and then loses its own error
-    and says so with a SystemError."""
+    """Return whether memory has run out. Where it is limited (`ulimit -v`), the interpreter now and then loses its own
+    error and raises a SystemError instead."""
     if isinstance(error, SystemError):
         return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the errors in a group, the groups in it too; `error` itself where it is none."""
+    """Yield the errors in a group and in the groups inside it; `error` itself where it is no group."""
     if not isinstance(error, BaseExceptionGroup):
         yield error
         return

@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 def run(function: Callable[[], Awaitable[T]]) -> T:
-    """Run `function` in an event loop of its own and give back what it returns.
+    """Run `function` in an event loop of its own and return its result.
 
     Raises:
-        UsageError: too few files may be open.
+        UsageError: the limit of open files is too low.
     """
     from bulk.platform.environment import require_open_files
 

@@ -1,4 +1,4 @@
-"""The manifests that ship, copied to where a user can read, change and run them."""
+"""Copies the example manifests that come with Bulk to where a user can read, change and run them."""
 
 import shutil
 from importlib import resources
@@ -8,13 +8,13 @@ from bulk.errors import UsageError
 
 
 def copy_examples(folder: Path) -> None:
-    """Copy all of them into `folder`, which is made where it is not there.
+    """Copy all examples into `folder`, which is made where it is not there.
 
     Raises:
-        UsageError: it holds something already, or can't be written.
+        UsageError: the folder holds something already, or can't be written.
     """
     package = Path(str(resources.files("bulk_jobs")))
-    # a wheel has them in the package, a working copy beside it
+    # a wheel has the examples in the package, a working copy beside it
     examples = next(place for place in (package / "examples", package.parent / "examples") if place.is_dir())
     try:
         if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bulk.status import Display
 
 STARTED_BY = "BULK_STARTED_BY"
-"""The variable in which a program that starts a command says what it is."""
+"""The environment variable in which a program that starts a command says what the program is."""
 _STARTER = re.compile(r"[a-zA-Z]+(, wave [0-9]+ [a-z]+)?")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -49,7 +49,7 @@ def showing(command: F) -> F:
 
 
 def remembered(run_dir: Path, showing: dict[str, Any]) -> dict[str, Any]:
-    """Return `showing`, with the cache that the run in `run_dir` had where no other is named.
+    """Return `showing`, with the cache that the run in `run_dir` had where no other cache is named.
 
     Raises:
         RunDirectoryError: no run was ever started there.
@@ -63,8 +63,8 @@ def remembered(run_dir: Path, showing: dict[str, Any]) -> dict[str, Any]:
 
 
 def started_by(environ: Mapping[str, str]) -> str:
-    """Return what had the command started, in a word or as `web, wave 2 opened`, for the table of actions: `cli` where
-    nothing says so."""
+    """Return the program that started the command, as a word or as `web, wave 2 opened`, for the table of actions;
+    `cli` where `STARTED_BY` does not say it."""
     words = environ.get(STARTED_BY, "")
     return words if _STARTER.fullmatch(words) else "cli"
 
@@ -80,11 +80,11 @@ def run(
     metrics: Path | None = None,
     is_resumable: bool = True,
 ) -> int:
-    """Run it, and give the exit code.
+    """Run in the foreground, print the report, and return the exit code.
 
     Args:
-        start: begins the run and gives its report at the end. run_dir: where it lives.
-        is_resumable: a later command can go on with it.
+        start: begins the run and returns its report at the end. run_dir: the directory of the run.
+        is_resumable: whether a later command can go on with the run.
     """
     try:
         report = report_of(start, run_dir, cache=cache, no_cache=no_cache, progress=progress, metrics=metrics)
@@ -111,7 +111,7 @@ def report_of(
     progress: str,
     metrics: Path | None = None,
 ) -> "Report":
-    """Run it with its progress shown, and return its report.
+    """Run in the foreground with the progress shown, and return the report.
 
     Raises:
         BulkError: nothing could be run. KeyboardInterrupt: a second signal stopped it.
@@ -133,10 +133,10 @@ def report_of(
 
 
 def _kept(path: Path, run_dir: Path) -> contextlib.AbstractContextManager[object]:
-    """Keep the file of `--metrics` up to date.
+    """Return a block in which the file of `--metrics` is kept up to date.
 
     Raises:
-        UsageError: it can't be written.
+        UsageError: the file can't be written, or holds something else.
     """
     from bulk.clock import Clock
     from bulk.serve.metrics.metrics_file import MetricsFile, is_replaceable
@@ -149,7 +149,7 @@ def _kept(path: Path, run_dir: Path) -> contextlib.AbstractContextManager[object
 
 
 def _way_on(run_dir: Path) -> str:
-    """Return the command that goes on; the same one again where nothing of the run was written down yet."""
+    """Return the command that goes on with the run; this command again where nothing of it was written down yet."""
     from bulk.engine.origin import NAME
     from bulk.report.run_state import resuming
 

@@ -23,7 +23,7 @@ FORMATS = ("text", "json")
 class Redaction(logging.Filter):
     """Takes every secret out of a record before a formatter sees it: message, arguments, traceback.
 
-    What the machine lacks (memory, files, a network) is no bug, so that it is said in a line, without a traceback.
+    A shortage of the machine (memory, files, a network) is no bug, so it is logged in one line, without a traceback.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -54,10 +54,10 @@ class TextFormat(logging.Formatter):
 
 
 class JsonFormat(logging.Formatter):
-    """`{"at","level","logger","message"}`, `run`, `job` and `item` where it is about them, and a `traceback`.
+    """`{"at","level","logger","message"}`, `run`, `job` and `item` where the record is about them, and a `traceback`.
 
     Attributes:
-        run_dir: of the run that this process drives; None: it drives none.
+        run_dir: directory of the run that this process drives; None: it drives no run.
     """
 
     run_dir: Path | None = None
@@ -83,7 +83,7 @@ class JsonFormat(logging.Formatter):
 
 
 class Log(logging.StreamHandler[TextIO]):
-    """Standard error; while a live display owns the terminal, whatever scrolls by above it."""
+    """Writes to standard error; while a live display owns the terminal, to the notes that scroll by above it."""
 
     note: Callable[[str], None] | None = None
 
@@ -98,7 +98,7 @@ class Log(logging.StreamHandler[TextIO]):
 
 @functools.lru_cache(maxsize=100)
 def _job_name(run_dir: Path, number: int) -> str:
-    """Return the name of a job by its number in the ledger; the number where that can't be read."""
+    """Return the name of a job by its number in the ledger; the number where the ledger can't be read."""
     from bulk.errors import BulkError
     from bulk.ledger.view import LedgerView
 
@@ -110,7 +110,7 @@ def _job_name(run_dir: Path, number: int) -> str:
 
 @contextlib.contextmanager
 def about_run(run_dir: Path) -> Iterator[None]:
-    """Have lines of the log be about the run in `run_dir` within the block."""
+    """Mark the lines of the log within the block as being about the run in `run_dir`."""
     forms = [each.formatter for each in logging.getLogger().handlers if isinstance(each.formatter, JsonFormat)]
     for form in forms:
         form.run_dir = run_dir

@@ -1,6 +1,6 @@
 """Options that several commands share, and the kinds of argument that a shell can complete.
 
-Texts go to the stage that knows what they mean (`bulk.manifest.reading.Overrides`); nothing is interpreted here.
+Their texts go to the stage that knows what they mean (`bulk.manifest.reading.Overrides`); nothing is interpreted here.
 """
 
 import functools
@@ -51,7 +51,7 @@ class OperationName(click.types.StringParamType):
 
 
 class Assignment(click.types.StringParamType):
-    """`NAME=VALUE` with one of a few names, which complete; what it means is checked where it is used."""
+    """`NAME=VALUE` with one of a few names, which complete; the code behind the option checks the value."""
 
     def __init__(self, name: str, names: Callable[[], tuple[str, ...]]) -> None:
         self.name, self._names = name, names
@@ -82,11 +82,11 @@ class Variable(click.types.StringParamType):
 
 
 def _names_in(ctx: click.Context, section: str) -> list[str]:
-    """Return what a section of the manifest names; nothing where it can't be read."""
+    """Return the names in a section of the manifest; none where the manifest can't be read."""
     from bulk.items.lines import SourceFlaw
     from bulk.items.yaml_text import read_document
 
-    # where an option lacks its value, as the one that is being completed, click leaves words as they are
+    # where an option lacks its value, as the option that is being completed, click leaves the words in `ctx.args`
     path = ctx.params.get("manifest") or next(iter(ctx.args), None)
     try:
         with open(path or "", "rb") as file:
@@ -183,7 +183,7 @@ def _overrides(given: dict[str, Any]) -> "Overrides":
 
 
 def _variables(texts: tuple[str, ...]) -> dict[str, str]:
-    """Return `NAME=VALUE` by name. The text itself is in no message: somebody may have typed a token."""
+    """Return the values of `NAME=VALUE` by name. No message holds the text itself: it may be a token."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -196,7 +196,7 @@ def _variables(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _credentials(texts: tuple[str, ...]) -> dict[str, str]:
-    """Return `[NAME=]SOURCE` by name. The text itself is in no message: somebody may have typed a token."""
+    """Return the sources of `[NAME=]SOURCE` by name. No message holds the text itself: it may be a token."""
     sources: dict[str, str] = {}
     for text in texts:
         name, equals, source = text.partition("=")

@@ -1,4 +1,4 @@
-"""What is printed: results on standard output, everything else on standard error.
+"""Prints results on standard output, and everything else on standard error.
 
 A reader that has gone away (`bulk report … | head`) is no error: the command goes on quietly and keeps its exit code.
 """
@@ -13,9 +13,9 @@ from typing import Any, BinaryIO, TypedDict
 
 
 def prepare_streams() -> None:
-    """Make sure that printing can't fail for a closed stream, nor for a name that its encoding lacks.
+    """Make sure that printing can't fail for a closed stream, nor for a character that its encoding lacks.
 
-    The number of a closed one would be given to the next file or connection, which must not pass for a stream.
+    The next file or connection would get the descriptor of a closed stream, and must not pass for that stream.
     """
     for number in range(3):
         try:
@@ -29,7 +29,7 @@ def prepare_streams() -> None:
 
 
 def give_up_stdout() -> None:
-    """Send what is still printed nowhere, so that not even the interpreter's last flush complains."""
+    """Discard everything that is still printed, so that not even the interpreter's last flush complains."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -57,7 +57,7 @@ def out(text: str) -> None:
 
 @contextlib.contextmanager
 def binary_out() -> Iterator[BinaryIO]:
-    """Lend standard output for bytes of any number; the block ends quietly once nobody reads."""
+    """Lend standard output for any number of bytes; the block ends quietly once the reader is gone."""
     try:
         sys.stdout.flush()
         yield sys.stdout.buffer
@@ -77,7 +77,7 @@ class Look(TypedDict):
 
 
 def look() -> Look:
-    """Colour where it is seen and wanted; `COLUMNS`, or the width of the terminal, elsewhere no limit."""
+    """Return the layout: colour where it is seen and wanted, and `COLUMNS`, the terminal's width, or no limit."""
     from bulk.report.render.terminal import wants_colour
 
     return Look(is_coloured=wants_colour(sys.stdout, os.environ), columns=_columns())
@@ -106,7 +106,7 @@ def out_json(value: Any) -> None:
 
 
 def out_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset()) -> None:
-    """Print aligned columns; never cut, so that a script may read them.
+    """Print aligned columns, which are never cut, so that a script can read them.
 
     Args:
         right: columns that stand to the right (counted from 0), such as numbers.
@@ -121,7 +121,7 @@ def say(text: str, *, is_public: bool = False) -> None:
     """Say one line or a few to people, on standard error, without secrets and terminal sequences.
 
     Args:
-        is_public: what looks like a secret is none, such as the tokens that every sandbox has.
+        is_public: text that looks like a secret is none, such as the tokens that every sandbox has.
     """
     from bulk.report.render.terminal import safe
 

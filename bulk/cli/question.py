@@ -17,10 +17,10 @@ _MOST_JOBS = 20
 
 
 class Question:
-    """Asks, or lets the run begin, or stops it; `approve` of `run_manifest`.
+    """Lets a run begin, asks first, or refuses the run; it is the `approve` of `run_manifest`.
 
     Args:
-        is_yes: the answer is on the command line.
+        is_yes: the answer is on the command line (`--yes`).
         above: most items that are written without a question (count).
         alone: a block in which nothing else writes to the terminal.
     """
@@ -29,10 +29,10 @@ class Question:
         self._is_yes, self._above, self._alone = is_yes, above, alone
 
     def __call__(self, checked: "Checked") -> None:
-        """Return where the run may begin.
+        """Return if the run may begin.
 
         Raises:
-            GateClosed: the answer is no, or `limits.confirm: always` and there is no `--yes`.
+            GateClosed: the answer is no, or the manifest says `limits.confirm: always` and `--yes` is missing.
         """
         from bulk.check.reasons_to_ask import reasons_to_ask
         from bulk.report.render.terminal import is_terminal

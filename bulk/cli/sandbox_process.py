@@ -11,20 +11,20 @@ from typing import Any
 from bulk.errors import RunStopped
 
 TOKEN = "sbx-site-admin"
-"""The sandbox's own, the same everywhere (docs/sandbox.md)."""
+"""A token of the sandbox, the same in every sandbox (docs/sandbox.md)."""
 STOP_S = 10.0
 """How long the sandbox may take to end before it is killed (seconds)."""
 
 
 @contextlib.contextmanager
 def running(folder: Path, seed: Mapping[str, Any], *options: str) -> Iterator[tuple[str, Callable[[], bool]]]:
-    """Yield its base URL, and whether it has ended.
+    """Run a sandbox within the block: yield its base URL, and a function that says whether it has ended.
 
     Args:
-        folder: where its seed file and its journal are written. seed: what it has besides the standard data.
+        folder: where its seed file and its journal are written. seed: its data besides the standard data.
 
     Raises:
-        RunStopped: it did not start.
+        RunStopped: the sandbox did not start.
     """
     seed_file = folder / "fleet.json"
     seed_file.write_text(json.dumps(seed))

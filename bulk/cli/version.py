@@ -1,4 +1,4 @@
-"""`bulk --version`: which version it is, which Python runs it, and whether what works for every request is compiled."""
+"""`bulk --version`: which version it is, which Python runs it, and whether the code of every request is compiled."""
 
 from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 

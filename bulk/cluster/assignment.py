@@ -1,4 +1,4 @@
-"""What is in a shard: which items, where they lie, and what whoever had it before has left under way."""
+"""The contents of a shard: its items, where they lie in the bundle, and what an earlier worker has left unfinished."""
 
 import contextlib
 import sqlite3
@@ -26,14 +26,14 @@ from bulk.store.view import StoreView
 _SQL = statements.load("work")
 
 UNKNOWN_LEFT = 1 << 60
-"""So many items are left of a shard whose items are still to be made (count)."""
+"""The number of items that are counted as left in a shard whose items are still to be made (count)."""
 
 _ONE_LANE = 1 << 40
-"""No rank is as high: divided by it, each rank is its own remainder."""
+"""A modulus above every rank, so that each rank is its own remainder."""
 
 
 def jobs_to_cut(checked: Checked, workspace: Path) -> list[JobToCut]:
-    """Return what the cut into shards has to know of each job."""
+    """Return the facts about each job that the cut into shards needs."""
     numbers = {job.name: job.number for job in checked.manifest.jobs}
     laned, ends = _laned(checked, workspace), ends_of_waves(checked)
     lanes = _lanes(workspace, ends) if laned else {}
@@ -53,7 +53,7 @@ def jobs_to_cut(checked: Checked, workspace: Path) -> list[JobToCut]:
 
 
 def ends_of_waves(checked: Checked) -> dict[int, list[int]]:
-    """Return behind which item each wave ends, of the jobs that go in waves, by their numbers."""
+    """Return the index behind the last item of each wave, for the jobs that go in waves, by their numbers."""
     waves = Waves(checked.manifest.limits.waves)
     return {
         job.number: waves.ends(found.items)
@@ -63,7 +63,7 @@ def ends_of_waves(checked: Checked) -> dict[int, list[int]]:
 
 
 def _laned(checked: Checked, workspace: Path) -> set[int]:
-    """Return the jobs whose items are offered by their lanes."""
+    """Return the numbers of the jobs whose items are offered by their lanes."""
     streams = JobStreams(checked, workspace)
     try:
         return {
@@ -98,13 +98,13 @@ def _opened(workspace: Path) -> contextlib.closing[sqlite3.Connection]:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A shard that was claimed, and what was found of it.
+    """A shard that was claimed, with its items and its records in the store.
 
     Attributes:
-        spans, items: what is in it, for `Holding.hold`.
-        joined: for the engine. left: items without an outcome (count).
-        late_writes: what was sent twice and may still arrive. lines: the newest results of it.
-        names: what the run has created lately.
+        spans, items: the items in it, for `Holding.hold`.
+        joined: the shard in the form that the engine takes. left: items without an outcome (count).
+        late_writes: writes that were sent again, and whose first send may still arrive. lines: its newest results.
+        names: names of the things that the run has created lately.
     """
 
     shard: Shard
@@ -118,10 +118,10 @@ class Taken:
 
 
 class Assigning:
-    """Finds what is in shards of one run; blocks, one thread at a time.
+    """Finds the items in shards of one run; calls block, and come from one thread at a time.
 
     Args:
-        groups: of each job by its number.
+        groups: the group of each job, by the job's number.
     """
 
     def __init__(self, checked: Checked, workspace: Path, store: StoreConnection, groups: Sequence[int]) -> None:
@@ -132,7 +132,7 @@ class Assigning:
             self._jobs_of[group].append(number)
 
     def take(self, shard: Shard, ledger: StoreLedger, now: float) -> Taken:
-        """Hold a shard that was claimed, in the ledger too, and find what is to be done of it (now: monotonic)."""
+        """Enter a claimed shard into the holding and the ledger, and find what is left to do in it (now: monotonic)."""
         jobs = self._jobs_of[shard.job_group]
         if shard.kind is Kind.MAKE:
             parts, spans, items = [Part(jobs[0], is_to_make=True)], [Span(jobs[0], 0, UNKNOWN_LEFT)], list[Key]()
@@ -150,7 +150,7 @@ class Assigning:
         everything: Iterable[Key] = items
         if shard.kind is Kind.RANGE:
             everything = [(span.job, each) for span in spans for each in range(span.first, span.behind)]
-        if shard.epoch == 1:  # nobody has had it before
+        if shard.epoch == 1:  # no worker has held it before
             return _taken(shard, spans, items, parts, everything, {}, (), (), names)
         ledger.took([shard.no])
         with self._store.using() as connection:
@@ -190,7 +190,7 @@ class Assigning:
         return [part], [], items + superseded
 
     def _in_wave(self, job: int, wave: int) -> str:
-        """Return the condition that an item is in that wave of the job, or of all jobs that are not cut."""
+        """Return the SQL condition that an item is in that wave of the job; empty for a job that has no waves."""
         ends = self._ends.get(job)
         if ends is None:
             return ""
@@ -216,7 +216,7 @@ def _taken(
 
 
 def remember(taken: Taken, checked: Checked, resume_state: ResumeState, now: float) -> None:
-    """Have the engine know what was done before in this shard, and by others (now: monotonic)."""
+    """Tell the engine of earlier writes and results in this shard, and of recent creations (now: monotonic)."""
     for late_write in taken.late_writes:
         resume_state.late_writes.add(late_write, now)
     resume_state.recent_creations.add(taken.names, now)

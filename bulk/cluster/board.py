@@ -1,4 +1,4 @@
-"""The board of a run that several workers share: it says what the store says (`schedule.board.Board`)."""
+"""The board of a run that several workers share (`schedule.board.Board`): a copy of what the store says of its jobs."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ _SQL = statements.load("work")
 
 
 class StoreBoard:
-    """What is known of the jobs of a run; `refresh` asks.
+    """The state of the jobs of a run, as it was read last; `read` asks the store, and `take` sets the state.
 
     Attributes:
-        groups: of each job by its number. waves: which ones are open, and who says so.
+        groups: the group of each job, by the job's number. waves: the waves of the run.
     """
 
     is_shared = True
@@ -27,12 +27,12 @@ class StoreBoard:
         self._unsuccessful: list[int] = []
 
     def read(self, store: StoreConnection) -> Sequence[tuple[int, int, str, int]]:
-        """Return what stands in the store, for `take`; blocks."""
+        """Return the rows of the jobs in the store, for `take`; blocks."""
         with store.using() as connection:
             return connection.execute(_SQL["jobs"], (self._run,)).fetchall()
 
     def take(self, rows: Sequence[tuple[int, int, str, int]]) -> None:
-        """Say that from now on."""
+        """Report the state in these rows from now on."""
         self.groups = [group for _, group, _, _ in rows]
         self._is_over = [state == "over" for _, _, state, _ in rows]
         self._unsuccessful = [items for _, _, _, items in rows]

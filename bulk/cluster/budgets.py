@@ -1,8 +1,8 @@
-"""What workers share of their credentials, as one of them reaches it: budgets in rows of the store, and pauses.
+"""Budgets and pauses of credentials that several workers share, kept in rows of the store.
 
-The arithmetic is `govern.budgets.shared_bucket`; a row holds it between two questions. Each question is one transaction
-that holds the row's lock, so that they come one after the other, whoever asks. A budget belongs to a platform and a
-token, not to a run: two runs with one token share it.
+The arithmetic is in `govern.budgets.shared_bucket`; a row keeps the state of a shared bucket between two questions.
+Each question is one transaction that holds the row's lock, so that the questions of all workers come one after the
+other. A budget belongs to a platform and a token, not to a run: two runs with one token share it.
 """
 
 import hashlib
@@ -29,29 +29,32 @@ from bulk.store.connections import StoreConnection
 _SQL = statements.load("budgets")
 
 POLLER_S = 5.0
-"""A poller that has asked nothing for so long is no poller any more (seconds)."""
+"""How long a poller may ask nothing before another worker becomes the poller (seconds)."""
 
 MOST_ACCOUNTS = 1 << 20
-"""Of one worker (count)."""
+"""The most accounts that one worker can have (count)."""
 
 UNKNOWN_PAYER = "unknown"
-"""Who pays for tokens of which the platform does not say it."""
+"""The name of the payer for tokens of which the platform does not say who pays."""
 
 ASKED_IN = "core"
-"""The category in which it is asked whose a token is."""
+"""The category of the request that asks to whom a token belongs."""
 
 FROZEN_S = 60.0
-"""So long others believe that a token was refused (seconds)."""
+"""How long other workers believe that a token was refused (seconds)."""
 
 NEAR_S = 0.1
-"""A pause that ends so little later than a known one is the same (seconds)."""
+"""A pause that ends at most this much later than a known pause counts as the same one (seconds)."""
 
 T = TypeVar("T")
 
 
 def account_key(account: Account) -> str:
-    """Return what stands for an account in the store. Of two workers whose tokens differ, the budgets differ; where a
-    source renews its token, the name alone counts. An installation of an App is the same whatever it is called."""
+    """Return the key of an account in the store.
+
+    Workers with different tokens have different keys, and so different budgets. If the source renews its token, the
+    key is the account's name alone. An installation of an App has the same key under every name.
+    """
     source = account.source
     if isinstance(source, InstallationSource):
         return f"installation {source.installation.id}"
@@ -68,8 +71,8 @@ class StorePeers:
     """The other workers (`govern.peers.Peers`); `tell` is the task that tells them of accounts.
 
     Args:
-        store: a connection of its own.
-        reserve: for a window of that many requests, how many to leave to others.
+        store: a connection that this object alone uses.
+        reserve: returns how many requests to leave to others, for a window of that many requests (counts).
         patience_s: how long a request may be under way (seconds).
     """
 
@@ -105,13 +108,13 @@ class StorePeers:
                 names = [account.name for account in mine]
                 whose = _tag(" ".join(sorted(self._keys[name] for name in names))) if payer == UNKNOWN_PAYER else payer
                 self._payers |= dict.fromkeys(names, f"payer {whose}")
-        # each was asked for once, outside of all budgets, to find that out
+        # each account has sent one request, outside of all budgets, to find out who pays for it
         self._unleased = {self._payers[mine[0].name]: len(mine) for mine in payers.values()}
-        # each account gives account of what it holds itself, also where several are of one payer
+        # each account is a holder of its own, even if several accounts have the same payer
         self._holders = {name: self._worker * MOST_ACCOUNTS + place for place, name in enumerate(self._keys)}
 
     def _row(self, connection: Connection, account: str) -> tuple[str, str]:
-        """Return platform and payer of an account, both of which have a row then."""
+        """Return the platform and the payer of an account, after adding the missing rows of account and payer."""
         key, payer = self._keys[account], self._payers[account]
         for each in {key, payer} - self._there:
             connection.execute(_SQL["add_account"], (self._platform, each, each.encode()))
@@ -119,7 +122,7 @@ class StorePeers:
         return self._platform, payer
 
     async def _ask(self, question: Callable[[], T]) -> T | None:
-        """Return what the store says; None where it is out of reach."""
+        """Return the store's answer to a question; None where the store is out of reach."""
         try:
             return await anyio.to_thread.run_sync(question, limiter=self._one_by_one, abandon_on_cancel=True)
         except BulkError:
@@ -137,7 +140,9 @@ class StorePeers:
             found = connection.execute(_SQL["lock_bucket"], row).fetchone()
             shared, at = (None, 0.0) if found is None else (decoded(found[0]), found[1])
             if shared is not None and wish.is_unlimited and now >= shared.bucket.reset_at:
-                connection.execute(_SQL["drop_bucket"], row)  # limits were turned off: nobody knows of a later window
+                connection.execute(
+                    _SQL["drop_bucket"], row
+                )  # the platform has no limits any more: no later window is known
                 shared = None
             if shared is None:
                 return (unlimited(wish) if wish.is_unlimited else Lease()), None
@@ -186,14 +191,14 @@ class StorePeers:
         """See `Peers`."""
         is_frozen = account.trust is Trust.FROZEN
         if account.name not in self._keys or (account.is_minted and is_frozen):
-            return  # of an installation each worker makes tokens of its own
+            return  # each worker makes tokens of its own for an installation, so a refused one concerns it alone
         if not is_frozen and abs(account.paused_until - self._known_until.get(account.name, 0.0)) < NEAR_S:
             return
         self._changed[account.name] = account
         self._wanted.set()
 
     async def tell(self) -> None:
-        """Tell of accounts as they change, until cancelled."""
+        """Tell the other workers of accounts as they change, until cancelled."""
         while True:
             await self._wanted.wait()
             self._wanted = anyio.Event()
@@ -224,7 +229,7 @@ class StorePeers:
             connection.execute("SELECT pg_notify('bulk_account', %s)", (word[-1],))
 
     async def hear(self, governor: Governor) -> None:
-        """Take over what others have told of the accounts, once each."""
+        """Apply to the governor what other workers have told of the accounts, each word once."""
         found = await self._ask(self._heard)
         now = self._now()
         names = {key: name for name, key in self._keys.items()}
@@ -251,10 +256,10 @@ class StorePeers:
 
 
 def encoded(shared: SharedBucket) -> bytes:
-    """Return what stands in a row."""
+    """Return a shared bucket as bytes for its row."""
     return msgspec.json.encode(shared.data())
 
 
 def decoded(state: bytes) -> SharedBucket:
-    """Return what stood in a row."""
+    """Return the shared bucket from the bytes of its row."""
     return SharedBucket.of_data(msgspec.json.decode(state))

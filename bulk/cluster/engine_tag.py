@@ -1,4 +1,4 @@
-"""Which engine this is: workers take only runs that were checked by the same one."""
+"""The tag of this engine: a worker takes only runs that an engine with the same tag has checked."""
 
 import hashlib
 import inspect

@@ -1,4 +1,4 @@
-"""The folder of a worker: held by a lock that ends with its process, so that nothing of a dead one stays for good."""
+"""The folder of a worker: a lock that ends with the worker's process shows which folders are left by dead workers."""
 
 import contextlib
 import fcntl
@@ -17,15 +17,15 @@ LOCK = "worker.lock"
 PREFIX = "bulk-worker-"
 
 NEW_S = 60.0
-"""A lock that is younger may be one that its worker is about to take (seconds)."""
+"""The age below which a free lock file is left alone, because its worker may be about to lock it (seconds)."""
 
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Hold the folder of a worker: what two of them keep in one they would take from each other.
+    """Hold the folder of a worker, because two workers in one folder would delete each other's files.
 
     Raises:
-        RunDirectoryError: another worker has it, or it can't be made.
+        RunDirectoryError: another worker has the folder, or the folder can't be made.
     """
     try:
         folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
@@ -44,21 +44,21 @@ def held(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def new_folder() -> Iterator[Path]:
-    """Lend a new folder below the system's temporary one, from which those of this user's killed workers go first."""
+    """Lend a new folder in the system's temporary folder, after deleting the folders of this user's killed workers."""
     sweep(Path(tempfile.gettempdir()), Clock().now())
     with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
         yield Path(folder)
 
 
 def sweep(parent: Path, now: float) -> int:
-    """Take away the folders of this user's workers that have died, whose locks nobody holds; returns how many.
+    """Delete the folders of this user's workers that have died, which no process holds locked; returns how many.
 
     Args:
         now: UTC epoch seconds, for `NEW_S`.
     """
     swept = 0
     for folder in parent.glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError):  # it has none, or somebody else takes it away at this moment
+        with contextlib.suppress(OSError):  # it has no lock, a worker holds it, or another process is deleting it
             if _is_own(folder):
                 swept += _take_away(folder, now)
     return swept
@@ -70,10 +70,10 @@ def _is_own(folder: Path) -> bool:
 
 
 def _take_away(folder: Path, now: float) -> bool:
-    """Take it away while its lock is held here; False: it is somebody's.
+    """Delete a folder while its lock is held here; returns False where the lock file is too new.
 
     Raises:
-        OSError: it has no lock, or a worker holds it.
+        OSError: the folder has no lock, or a worker holds the lock.
     """
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

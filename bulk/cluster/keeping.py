@@ -1,7 +1,7 @@
-"""Shards come and go while the engine runs: claimed when little is left to do, renewed, finished when all is durable.
+"""Shards come and go while the engine runs: they are claimed when little is left to do, renewed, and finished.
 
-The store decides all of it. What is lost to somebody else ends the engine at once, without a word about the items that
-were under way: whoever has them now settles them.
+The store decides which worker holds a shard. When a shard is lost to another worker, the engine ends at once and writes
+nothing about the items that were under way: the worker that holds them now settles them.
 """
 
 import logging
@@ -36,30 +36,35 @@ _SQL = statements.load("work")
 log = logging.getLogger("bulk.cluster")
 
 TICK_S = 0.5
-"""How often it is looked whether there is more to do, at least (seconds); a notice of the store is sooner."""
+"""How often the keeper looks for more to do, at least (seconds); it looks at once after a notice of the store."""
 
 AHEAD = 4
-"""With fewer items left than so many for each request in flight, another shard is claimed."""
+"""Another shard is claimed when fewer than this many items are left for each request in flight (count)."""
 
 SOON_S = 0.05
-"""After a claim it is looked so soon again: what was claimed may be a single lane (seconds)."""
+"""How soon the keeper looks again after a claim (seconds): the claimed shard may be a single lane."""
 
 MARGIN_S = 2.0
-"""Nothing is sent so shortly before a lease ends (seconds)."""
+"""How long before the end of a lease the last request may be sent (seconds)."""
 
 T = TypeVar("T")
 
 
 class ShardLedger(StoreLedger):
-    """The ledger of a worker, which counts what is still to be written of each shard.
+    """The ledger of a worker, which counts how many outcomes of each shard are still to be written.
 
     Attributes:
-        left: items of each shard without an outcome that is durable (count).
-        watched: codes of errors that have a budget: what ends with one is told, too.
+        left: shard -> items without a durable outcome (count).
+        watched: error codes that have a budget: an item that ends with one of them is reported by `on_over`, too.
     """
 
     def __init__(self, *given: Any, on_over: Callable[[], None]) -> None:
-        """Open it; `on_over` is called in the thread that writes, when a shard has nothing left, or an item is told."""
+        """Open the ledger.
+
+        Args:
+            on_over: called in the thread that writes, when a shard has no items left, or an item has ended with one of
+                the `watched` errors.
+        """
         super().__init__(*given)
         self._on_over, self._counting = on_over, threading.Lock()
         self.left: dict[int, int] = {}
@@ -80,7 +85,7 @@ class ShardLedger(StoreLedger):
             self._on_over()
 
     def made(self, job: int, items: int) -> None:
-        """See `StoreLedger`: from now on it is known what is left of that shard."""
+        """See `StoreLedger`; the number of items that are left in the shard is known from now on."""
         super().made(job, items)
         left = items - int.from_bytes(self.done_bits(job, items), "little").bit_count()
         with self._counting:
@@ -89,7 +94,7 @@ class ShardLedger(StoreLedger):
             self._on_over()
 
     def over(self) -> list[int]:
-        """Return the shards that have nothing left."""
+        """Return the numbers of the shards that have no items left."""
         with self._counting:
             return [shard for shard, left in self.left.items() if left == 0]
 
@@ -99,9 +104,9 @@ class SharedState:
     """Where a run stands in the store.
 
     Attributes:
-        state, why, limits: see `runs.StoredRun`. age_s: since it was submitted (seconds).
-        workers: that hold shards of it (count). open: shards that are not done (count). free: items of those that
-            nobody holds (count). finished, failed: items (counts).
+        state, why, limits: see `runs.StoredRun`. age_s: the time since the run was submitted (seconds).
+        workers: how many workers hold shards of it (count). open: shards that are not done (count).
+        free: items of open shards that no worker holds (count). finished, failed: items (counts).
     """
 
     state: str
@@ -116,11 +121,11 @@ class SharedState:
 
 
 class Keeper:
-    """Keeps one run's shards for one worker; `run` is its task.
+    """Claims, renews and finishes the shards of one run for one worker; `run` is its task.
 
     Args:
-        leases: of the worker. ledger: of the run.
-        store: a connection that nobody else uses.
+        leases: the leases of the worker. ledger: the ledger of the run.
+        store: a connection that this object alone uses.
     """
 
     def __init__(
@@ -154,7 +159,10 @@ class Keeper:
         return await anyio.to_thread.run_sync(call, limiter=self._limiter)
 
     async def run(self, run: Run) -> None:
-        """Claim, renew and finish until there is nothing to do here, or the run stops; the engine ends then."""
+        """Claim, renew and finish shards until this worker has nothing left to do, or the run stops.
+
+        The engine ends then.
+        """
         await run.begun.wait()
         try:
             async with anyio.create_task_group() as group:
@@ -213,7 +221,7 @@ class Keeper:
         return SharedState(*row)
 
     def _follow(self, run: Run, row: Mapping[str, Any]) -> None:
-        """Take up what a person has set."""
+        """Apply limits that a person has changed in the store."""
         if row == self._row or not settable(row):
             return
         self._row, self._limits = row, applied(self._limits, row)
@@ -221,7 +229,7 @@ class Keeper:
         run.change_limits(limits)
 
     def _share(self, run: Run, shared: SharedState) -> None:
-        """Set this worker's part of `limits.concurrency`, which is the run's."""
+        """Set this worker's share of `limits.concurrency`, which holds for the whole run."""
         most = max(1, math.ceil(self._limits.concurrency / max(1, shared.workers)))
         self._board.free = shared.free // max(1, shared.workers)
         if most != run.limits.concurrency:
@@ -229,7 +237,8 @@ class Keeper:
 
     @property
     def is_told_to_end(self) -> bool:
-        """Whether the store says that there is nothing to do any more in this run, or not now."""
+        """Whether this worker is to end its work on the run: all shards are done, the run does not go on, or other runs
+        need the worker."""
         if self._is_wanted_elsewhere:
             return True
         return self.shared is not None and (self.shared.open == 0 or self.shared.state != "running")
@@ -263,7 +272,7 @@ class Keeper:
         return f"{shared.failed:,} of {shared.finished:,} items failed, more than limits.failures allows"
 
     async def _claim(self, run: Run) -> bool:
-        """Take on one more shard; False: there is none to be had."""
+        """Claim one more shard and give it to the engine; returns False where there is none to claim."""
         asked_at, shards = await self._blocking(lambda: self._leases.claim(self._ledger.run, 1))
         if not shards:
             return False
@@ -273,7 +282,7 @@ class Keeper:
         self._held[shard.no] = Lease(shard.run, shard.no, shard.epoch)
         try:
             await self._take_on(run, shard)
-        except RunStopped:  # it can't be known what is in it: its lease ends by itself
+        except RunStopped:  # the contents of the shard can't be read: its lease ends by itself
             del self._held[shard.no]
             self._ledger.holding.let_go(shard.no)
             raise
@@ -293,14 +302,14 @@ class Keeper:
             self.notice()
 
     def _prolong(self, run: Run, asked_at: float) -> None:
-        """Count what is held as held from that moment on (`Clock.elapsed`)."""
+        """Count the leases from that moment on (`Clock.elapsed`), and move the deadline for sending."""
         was_over = self._clock.elapsed() >= self._peers.deadline.at
         self._peers.deadline.at = asked_at + self._leases.ttl_s - min(MARGIN_S, self._leases.ttl_s / 4)
         if was_over:
             run.governor.wake()
 
     async def _finish(self, run: Run) -> None:
-        """End shards that have nothing left, by what is written."""
+        """Mark shards that have no items left as done, which the store checks by its records."""
         for shard in self._ledger.over():
             lease = self._held.get(shard)
             if lease is None:
@@ -329,7 +338,7 @@ class Keeper:
             self._prolong(run, renewed.asked_at)
 
     async def release(self) -> None:
-        """Give back what is held, when nothing of it is in flight any more."""
+        """Give back the held shards, when none of their requests is in flight any more."""
         leases, self._held = list(self._held.values()), {}
         if leases:
             await self._blocking(lambda: self._leases.release(leases))

@@ -1,8 +1,8 @@
-"""What a worker needs of a manifest: its text, what was given beside it, the files that it names, and their check.
+"""The bundle that workers get: the manifest's text, the options given with it, the files that it names, and its check.
 
-A worker takes the check of whoever submitted, because only one of the same version and operations gets the run, and
-the bundle is what its digest says. Where the check would make the bundle too large, the worker checks again. Nothing in
-it says where a token is: that is the worker's own. Source: interface.md §4 (store).
+A worker uses the check of the submitter, because only workers with the same version and operations get the run, and
+the digest proves the bundle. If the check would make the bundle too large, each worker checks again. The bundle does
+not say where a token is, because each worker has its own sources. Source: interface.md §4 (store).
 """
 
 import contextlib
@@ -32,17 +32,17 @@ from bulk.storage.private_files import replacing
 from bulk.store.bundles import MOST_BYTES, is_inside
 
 FILES = "files"
-"""The folder of the files that a manifest names, as they lie below its own."""
+"""The folder in the bundle with the files that a manifest names, at their paths below the manifest's folder."""
 
 
 def refuse_what_stays_here(manifest: Manifest, option: str = "--store") -> None:
-    """Look for what a worker could not do.
+    """Refuse a manifest with a job that a worker could not do, or with a secret.
 
     Args:
-        option: that the user gave, for messages.
+        option: the option that the user gave, for messages.
 
     Raises:
-        UsageError: the message names the job and the way out.
+        UsageError: the manifest has such a job, or holds a secret; the message names it and the way out.
     """
     for job in manifest.jobs:
         why = _why_not(job, is_in_waves=bool(manifest.limits.waves))
@@ -69,7 +69,7 @@ def _why_not(job: Job, *, is_in_waves: bool) -> str:
 
 
 def names_secrets(checked: Checked, workspace: Path, option: str) -> bool:
-    """Return whether items name secrets, which a worker has to have; reads those of such operations.
+    """Return whether items name secrets, which each worker must have; reads the items of operations that hold secrets.
 
     Raises:
         UsageError: an item holds a secret itself.
@@ -95,10 +95,10 @@ def names_secrets(checked: Checked, workspace: Path, option: str) -> bool:
 def packed(
     checked: Checked, origin: Origin, workspace: Path, *, is_alone: bool = False
 ) -> Iterator[tuple[Path, Sequence[str]]]:
-    """Yield a folder and the names in it that make the bundle; `workspace` has what the check made.
+    """Yield a folder, and the names of the files in it that make the bundle; `workspace` has the files of the check.
 
     Args:
-        is_alone: all workers are on this machine, so that their sources of tokens are the submitter's.
+        is_alone: whether all workers are on this machine, so that they use the submitter's sources of tokens.
 
     Raises:
         UsageError: an items file lies outside of the manifest's folder.
@@ -125,7 +125,7 @@ def packed(
 
 
 def _check_files(manifest: Manifest, workspace: Path) -> set[str]:
-    """Return the files that the check has made."""
+    """Return the names of the files that the check has made."""
     spooled = {spool_path(job, workspace).name for job in manifest.jobs}
     return {name for name in (SUMMARY, INDEX, COPIES, *spooled) if (workspace / name).is_file()}
 
@@ -144,7 +144,7 @@ def _items_files(manifest: Manifest, folder: Path) -> Iterator[str]:
 
 
 def _content_files(workspace: Path) -> list[str]:
-    """Return the files that items name, as the check has found them."""
+    """Return the names of the files that items name, as the check has found them."""
     path = workspace / INDEX
     if not path.is_file():
         return []
@@ -153,7 +153,7 @@ def _content_files(workspace: Path) -> list[str]:
 
 
 def _files_of_made_items(manifest: Manifest, folder: Path) -> Iterator[str]:
-    """Yield the files that items will name which are made on the way. One that is not there fails them, as always."""
+    """Yield the names of the files that derived items will name. A missing file is left out, and its items fail."""
     for job in manifest.jobs:
         if job.derivation is not None:
             given = {**job.defaults, **job.derivation.fields}
@@ -162,11 +162,11 @@ def _files_of_made_items(manifest: Manifest, folder: Path) -> Iterator[str]:
 
 
 def unpacked(workspace: Path, credentials: Mapping[str, str]) -> tuple[Manifest, Origin]:
-    """Return the manifest that was downloaded there, with the worker's credentials (name -> source) and no others.
+    """Return the manifest that was downloaded into `workspace`, with the worker's credentials (name -> source) alone.
 
     Raises:
-        UsageError: it uses one that the worker does not have.
-        BulkError: it can't be read.
+        UsageError: the manifest uses a credential that the worker does not have.
+        BulkError: the manifest can't be read.
     """
     origin = Origin.load(workspace)
     given = Overrides(credentials=dict(credentials))

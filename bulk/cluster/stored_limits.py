@@ -1,4 +1,4 @@
-"""Limits of a run in a store: they stand in its row, a person may change them there, and its workers follow.
+"""Limits of a run in a store: they stand in the row of the run, a person may change them, and its workers follow.
 
 A reserve is not among them, because a budget in a store is shared by all runs with the same token; nor is a priority,
 because workers take the parts of a run in their order. Source: interface.md §4.
@@ -17,11 +17,11 @@ from bulk.store.connections import StoreConnection
 from bulk.store.runs import COMPLETE, StoredRun
 
 MOST = "most_concurrency"
-"""In the row beside what can be set: `concurrency` as it was submitted, up to which it may be raised again."""
+"""The name, in the row, of the `concurrency` that was submitted: it can't be set, and it bounds the one that can."""
 
 
 def as_submitted(limits: Limits) -> Mapping[str, Any]:
-    """Return what stands in the row of a new run."""
+    """Return the limits for the row of a new run."""
     return {
         **in_force(limits, {}),
         MOST: limits.concurrency,
@@ -30,12 +30,12 @@ def as_submitted(limits: Limits) -> Mapping[str, Any]:
 
 
 def settable(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the limits that are in force, as `bulk set` tells them; empty of a run that has none in its row."""
+    """Return the limits that are in force, as `bulk set` tells them; empty for a run that has none in its row."""
     return {name: row[name] for name in in_force(Limits(), {})} if MOST in row else {}
 
 
 def applied(limits: Limits, row: Mapping[str, Any]) -> Limits:
-    """Return `limits` with what the row says."""
+    """Return `limits` with the values of the row."""
     failures = row["failures"]
     return replace(
         limits,
@@ -46,10 +46,10 @@ def applied(limits: Limits, row: Mapping[str, Any]) -> Limits:
 
 
 def set_limits(store: StoreConnection, run: StoredRun, given: Mapping[str, Any], who: str) -> Mapping[str, Any]:
-    """Change limits of a run, all of them or none; returns all that are in force. Its workers hear of it at once.
+    """Change limits of a run, all of them or none; returns all limits in force. Its workers hear of the change at once.
 
     Raises:
-        UsageError: one of them can't be, or is not to be set in a store.
+        UsageError: a value is not valid, or a name is not a limit that can be set in a store.
         RunDirectoryError: the run is complete, or an older version has submitted it.
     """
     if run.state == COMPLETE:
@@ -59,7 +59,7 @@ def set_limits(store: StoreConnection, run: StoredRun, given: Mapping[str, Any],
 
 
 def _with(run: StoredRun, row: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the row with what was given."""
+    """Return the row with the given values."""
     if MOST not in row:
         raise RunDirectoryError(f"{run.name} was submitted by an older version: its limits stay as they are")
     limits = applied(Limits(), row)

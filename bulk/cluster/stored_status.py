@@ -1,4 +1,4 @@
-"""How a run in a store is told: as `bulk runs` lists it, and as `bulk status` shows it."""
+"""How the state of a run in a store is reported: as `bulk runs` lists it, and as `bulk status` shows it."""
 
 import msgspec
 
@@ -15,10 +15,10 @@ class StoredWorker(msgspec.Struct, frozen=True, kw_only=True):
     """A worker that has worked on a run.
 
     Attributes:
-        engine: its version.
-        shards: that it holds now (count).
-        seen_at: when it was last heard of.
-        exit_code: what its part ended with; None while it works.
+        engine: the tag of its engine: version and digest of the operations.
+        shards: how many shards it holds now (count).
+        seen_at: when the store last heard of it.
+        exit_code: the exit code of its part in the run; None while it works.
     """
 
     name: str
@@ -34,7 +34,7 @@ class StoredJob(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         wave: the last of its waves that is open (number). waves: how many it has (count).
-        opens_at: when the next one begins that waits for its time, by the database's clock.
+        opens_at: when the next wave begins, by the database's clock; None: no wave waits for its time.
     """
 
     name: str
@@ -51,11 +51,11 @@ class StoredStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         state: `running`, `pausing`, `paused`, `stopping`, `stopped` or `complete`.
-        at: when this was true, by the database's clock.
-        ended_at: when the last item ended; None before.
+        at: when the status was read, by the database's clock.
+        ended_at: when the run was complete; None before.
         shards: parts that the run is cut into (count). shards_done: those of which every item has ended (count).
-        workers: everybody who has worked on it.
-        next_command: what to do next; empty where nothing is.
+        workers: all workers that have worked on the run.
+        next_command: the command to give next; empty where there is nothing to do.
     """
 
     name: str
@@ -91,10 +91,10 @@ def listed(run: StoredRun) -> ListedRun:
 
 
 def status_of(store: StoreConnection, name: str, address: str) -> StoredStatus:
-    """Return where the run of that name stands; `address`: of the store, as it was given.
+    """Return where the run of that name stands; `address`: the address of the store, as the user gave it.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no run of that name.
         RunStopped: the store can't be reached.
     """
     run = runs.find(store, name)

@@ -1,8 +1,9 @@
-"""Waves of a run in a store: which one of each job is open, and what becomes of the next one.
+"""Waves of a run in a store: which wave of each job is open, and when the next one is opened.
 
-Each shard has items of one wave, and nobody can claim one of a wave that is not open. So it does no harm when whoever
-should open the next one dies: any worker does it a moment later. It is decided while the row of the run is locked, by
-what is written there alone, with the words and budgets of one machine (`engine.agreement.gates`).
+Each shard has items of one wave, and no worker can claim a shard of a wave that is not open. It does no harm if the
+worker that should open the next wave dies: another worker opens it a moment later. The decision is made while the row
+of the run is locked, from the records in the store alone, by the rules of a run on one machine
+(`engine.agreement.gates`).
 """
 
 import shlex
@@ -27,13 +28,13 @@ _SQL = statements.load("waves")
 
 
 class JobWaves(NamedTuple):
-    """Where a job stands.
+    """Where the waves of a job stand.
 
     Attributes:
-        job: its number. items: of the job (count); -1: nobody knows yet.
-        of: how many waves it has. open: the last one that is open (number).
-        opens_in_s: when the next one may begin (seconds from now); None: it does not wait for its time.
-        next: the wave that comes next, where the open one is judged (number); None: it is not.
+        job: the number of the job. items: how many items the job has (count); -1: not known yet.
+        of: how many waves the job has (count). open: the last wave that is open (number).
+        opens_in_s: when the next wave may begin (seconds from now); None: it does not wait for its time.
+        next: the wave that comes next (number), if all shards of the open wave are done; None: they are not.
     """
 
     job: int
@@ -55,11 +56,11 @@ class WaveErrors(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What stands in the store of the waves of a run.
+    """The records in the store about the waves of a run.
 
     Attributes:
-        may_open: up to which wave they may be opened (number). accepted: waves that go on over a budget (numbers).
-        has_turn: something can be worked on, or is.
+        may_open: the last wave that may be opened (number). accepted: waves that go on over a budget (numbers).
+        has_turn: whether a shard can be worked on, or is worked on.
     """
 
     jobs: Sequence[JobWaves]
@@ -71,7 +72,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to be done.
+    """The decision about the waves of a run.
 
     Attributes:
         stop: why the run has to stop; empty: it need not. opening: job -> the wave that begins (numbers).
@@ -87,10 +88,10 @@ NOTHING = Decision()
 
 
 def decide(found: Found, jobs: Sequence[Job], ends: Mapping[int, Sequence[int]], limits: Limits) -> Decision:
-    """Decide. Pure.
+    """Return which waves begin, which wait for their time, and whether the run has to stop. Pure.
 
     Args:
-        ends: of the waves of each job that goes in waves, by its number.
+        ends: the index behind the last item of each wave, for each job that goes in waves, by its number.
     """
     if why := _over(found, jobs, ends, limits):
         return Decision(why)
@@ -115,7 +116,7 @@ def decide(found: Found, jobs: Sequence[Job], ends: Mapping[int, Sequence[int]],
 
 
 def _over(found: Found, jobs: Sequence[Job], ends: Mapping[int, Sequence[int]], limits: Limits) -> str:
-    """Return why a wave that has begun has to stop; empty: none has."""
+    """Return why a wave that has begun has to stop; empty: no wave has to."""
     run_state = {each.job: each for each in found.jobs}
     for error in found.errors:
         its = run_state[error.job]
@@ -132,11 +133,11 @@ class StoredWaves:
     """The waves of one run, for one of its workers.
 
     Args:
-        number: of the run in the store.
+        number: the number of the run in the store.
 
     Attributes:
-        is_wanted: the manifest has waves or budgets for errors.
-        codes: that have a budget.
+        is_wanted: whether the manifest has waves or budgets for errors.
+        codes: the error codes that have a budget.
     """
 
     def __init__(self, checked: Checked, number: int) -> None:
@@ -183,10 +184,10 @@ class StoredWaves:
 
 
 def refuse_closed(run: StoredRun, next_command: str) -> None:
-    """Look whether a run has stopped for a wave, so that it can't go on before somebody says more than that it should.
+    """Refuse a run that has stopped for a wave: a plain `resume` is not enough for it, a person has to decide.
 
     Raises:
-        RunStopped: it has; the message names the wave and the way out.
+        RunStopped: the run has stopped for a wave; the message names the wave and the way out.
     """
     if run.state in ("stopping", "stopped") and closed_gate(run.why) is not None:
         raise RunStopped(f"{run.name} does not go on: {run.why}; next: {next_command}")
@@ -195,11 +196,16 @@ def refuse_closed(run: StoredRun, next_command: str) -> None:
 def open_waves(
     store: StoreConnection, run: StoredRun, who: str, *, opened: int = 1, accepted: AbstractSet[int] = frozenset()
 ) -> str:
-    """Have waves up to `opened` begin where that is for people to say, and these go on though they are over a budget
-    (numbers). A run that has stopped for one of them goes on. Returns the state that it has now.
+    """Open waves that wait for a person, and accept waves that are over a budget; returns the state of the run.
+
+    A run that has stopped for one of these waves goes on.
+
+    Args:
+        opened: waves up to this number may begin.
+        accepted: numbers of the waves that go on though they are over a budget.
 
     Raises:
-        UsageError: the run was forgotten, it has no such wave or has passed it, or none of its waves waits for anybody.
+        UsageError: the run was forgotten, it has no such wave or has passed it, or its waves do not wait for a person.
     """
     with store.transaction() as connection:
         row = connection.execute(_SQL["lock"], (run.id,)).fetchone()

@@ -1,4 +1,4 @@
-"""A manifest becomes a run in a store; whoever submitted it may wait for its end, and take it home as a directory."""
+"""A manifest becomes a run in a store; the submitter may wait for its end, and export it into a run directory."""
 
 import math
 import shlex
@@ -38,21 +38,21 @@ from bulk.store.schema import refuse_other
 from bulk.store.shards import SHARD_ITEMS, cut
 
 LOOK_S = 0.5
-"""How often it is looked where a run stands that is waited for (seconds)."""
+"""How often the state of a run is read while a command waits for its end (seconds)."""
 
 NOBODY_S = 10.0
-"""So long nobody has been at work on a run that is waited for before that is said (seconds)."""
+"""How long no worker has been at work on a run before the waiting command says so (seconds)."""
 
 AWAY_S = 60.0
-"""So long a store may be out of reach that is asked where a run stands (seconds)."""
+"""How long the store may be out of reach before a command stops waiting for a run (seconds)."""
 
 SHARED_BY, LEAST_ITEMS = 32, 50
-"""A run has about so many shards at least, if they have so many items then (counts)."""
+"""A run has about `SHARED_BY` shards at least, unless that gives a shard fewer than `LEAST_ITEMS` items (counts)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A run in a store; `is_new`: it was not there before. notes: of its check."""
+    """A run in a store; `is_new`: whether this submission has made it. notes: the notes of its check."""
 
     name: str
     is_new: bool
@@ -69,13 +69,14 @@ async def submit_manifest(
     approve: Approve | None = None,
     alone_as: str | None = None,
 ) -> Submitted:
-    """Check a manifest here, and submit it; the same manifest and items again are the same run.
+    """Check a manifest on this machine, and submit it; the same manifest with the same items is the same run.
 
     Args:
-        alone_as: the name of the run, where the store is of this run alone; None: it gets one.
+        alone_as: the name of the run, where the store has this run alone; None: a new name is made.
 
     Raises:
-        BulkError: it can't be used, or not on several machines, or the store can't be reached; nothing was submitted.
+        BulkError: the manifest can't be used, or not on several machines, or the store can't be reached; nothing was
+            submitted.
     """
     clock = Clock()
     await anyio.to_thread.run_sync(refuse_other, store)
@@ -94,7 +95,7 @@ async def submit_manifest(
 
 
 def _refuse_unprotected(address: str) -> None:
-    """Refuse a platform that no worker goes to, because its own command line knows no `allow_insecure_http`."""
+    """Refuse a platform that no worker sends to, because the command line of a worker has no `allow_insecure_http`."""
     try:
         base_url(address, way_out=", or run it without --store")
     except ValueError as flaw:
@@ -102,7 +103,7 @@ def _refuse_unprotected(address: str) -> None:
 
 
 def _notes(checked: Checked) -> Iterator[str]:
-    """Yield what the check has noted and what holds in a store, too."""
+    """Yield the notes of the check, without those that hold within one process alone."""
     pairs = zip(checked.manifest.jobs, checked.jobs, strict=True)
     of_one_process = {note for job, found in pairs for note in note_on_copies(job, found)}
     yield from (note for note in checked.notes if note not in of_one_process)
@@ -119,7 +120,9 @@ def _submit(
     found = cut(jobs_to_cut(checked, workspace), shard_items_of(sum(job.items for job in checked.jobs)))
     stamp = iso_utc(clock.now())[:19].replace("-", "").replace(":", "")
     first = f"{checked.manifest.name}-{stamp}"
-    free = (first if number == 1 else f"{first}-{number}" for number in count(1))  # of one second there may be several
+    free = (
+        first if number == 1 else f"{first}-{number}" for number in count(1)
+    )  # several runs may be submitted in one second
     submission = runs.Submission(
         name=alone_as or next(name for name in free if not runs.is_taken(store, name)),
         identity=prepared.identity,
@@ -136,20 +139,20 @@ def _submit(
 
 
 def shard_items_of(items: int) -> int:
-    """Return about how many items a shard of a run with so many has: a small run is shared, too (counts)."""
+    """Return about how many items each shard of a run with `items` items has (counts): a small run is shared, too."""
     return max(LEAST_ITEMS, min(SHARD_ITEMS, items // SHARED_BY))
 
 
 async def followed(
     name: str, store: StoreConnection, display: Display, *, nobody_s: float = NOBODY_S
 ) -> runs.StoredRun:
-    """Show where a run stands until it has ended or is paused; return how it stands then.
+    """Show where a run stands until it has ended or is paused; return the run as it is then.
 
     Args:
-        nobody_s: it is said once that no worker is at work on it, where that has been so for so long (seconds).
+        nobody_s: how long no worker has been at work on the run before a note says so, once (seconds).
 
     Raises:
-        RunStopped: the store has been out of reach for `AWAY_S`; the run does not mind.
+        RunStopped: the store has been out of reach for `AWAY_S`; that does not end the run.
     """
     clock = Clock()
     heard_at = worked_at = clock.monotonic()
@@ -173,7 +176,7 @@ async def followed(
 
 
 def status_of(run: runs.StoredRun, now: float) -> RunStatus:
-    """Return where a run in a store stands, as a display shows it (UTC epoch seconds, this machine's time)."""
+    """Return the status of a run in a store for a display; `now`: UTC epoch seconds, this machine's time."""
     jobs = []
     for number, (name, operation, items) in enumerate(run.identity.jobs):
         outcomes = dict(run.counts.get(number, {}))
@@ -197,7 +200,11 @@ def status_of(run: runs.StoredRun, now: float) -> RunStatus:
 
 
 def waits_for_time(run: runs.StoredRun, ahead_s: float) -> tuple[Wait, ...]:
-    """Return the waits for waves that begin after a while; `ahead_s`: of the database's clock (seconds)."""
+    """Return the waits for waves that begin at a set time.
+
+    Args:
+        ahead_s: how far the database's clock is ahead of this machine's (seconds).
+    """
     return tuple(
         Wait(
             f"wave {its.open + 1} of {its.of} of {run.identity.jobs[job][0]}",
@@ -216,7 +223,10 @@ def _worker_for(run: runs.StoredRun, store: str) -> str:
 
 
 def next_command(run: runs.StoredRun, store: str) -> str:
-    """Return what a person does next with a run in the store of that address, ready for a shell; empty: nothing."""
+    """Return the command that a person gives next for a run in the store of that address, ready for a shell.
+
+    The command is empty where there is nothing to do.
+    """
     name, address = shlex.quote(run.name), shlex.quote(store)
     if run.state == runs.COMPLETE:
         return f"bulk export {name} --store {address}"

@@ -1,6 +1,6 @@
-"""One worker: a process with one engine, which works on one run after the other, as long as there is something to do.
+"""One worker: a process with one engine, which works on one run after the other, until it is told to stop.
 
-Nothing that a manifest says reaches further than this worker was told: tokens come from its own command line, and go
+A manifest can't give the worker more access than its own command line does: tokens come from that command line, and go
 only to the platforms that are named there. Source: interface.md §4 (worker).
 """
 
@@ -55,23 +55,24 @@ from bulk.store.schema import refuse_other
 log = logging.getLogger("bulk.cluster")
 
 IDLE_S = 1.0
-"""How often a worker without work asks for some (seconds); a notice of the store is sooner."""
+"""How often a worker without work asks for some (seconds); a notice of the store makes it ask at once."""
 
 ALIVE_S = 3.0
-"""How often a worker tells the store that it is there, whatever it does (seconds)."""
+"""How often a worker tells the store that it is alive, whatever it does (seconds)."""
 
 CHANNELS = ("bulk_state", "bulk_shard", "bulk_budget", "bulk_account")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """What a worker was told.
+    """The settings of a worker.
 
     Attributes:
         base_urls: platforms that its tokens may be sent to, normalized.
         credentials: name -> source.
         folder: where it keeps its files.
-        ttl_s: how long a lease is good for (seconds). secrets: where those of items are; None: it has none.
+        ttl_s: how long a lease lasts without a renewal (seconds).
+        secrets: where it finds the secrets that items name; None: it has none.
     """
 
     store: StoreAddress
@@ -84,7 +85,7 @@ class WorkerSettings:
 
 
 class Worker:
-    """Works until it is told to stop."""
+    """A worker, which works until it is told to stop."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._settings, self._clock = settings, Clock()
@@ -97,16 +98,16 @@ class Worker:
         self._left_alone = LeftAlone()
 
     def connection(self, purpose: str) -> StoreConnection:
-        """Return a connection of its own."""
+        """Return a new connection to the store, for the caller alone."""
         return StoreConnection(self._settings.store, purpose, self._ending)
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
-        """Work until a signal comes; `on_ready` is called when it can begin.
+        """Work until a signal comes; `on_ready` is called when the worker can begin.
 
         Raises:
             RunStopped: the store can't be reached at the start.
-            RunDirectoryError: it is of another version, or this user may not work on its runs; or another worker has
-                this one's folder.
+            RunDirectoryError: the store is of another version, this user may not work on its runs, or another worker
+                has the folder of this one.
         """
         with ExitStack() as stack:
             stack.enter_context(folder.held(self._settings.folder))
@@ -119,7 +120,7 @@ class Worker:
                 on_ready()
                 await self._work(leases)
                 group.cancel_scope.cancel()
-            with contextlib.suppress(BulkError):  # it is listed a little longer
+            with contextlib.suppress(BulkError):  # without it the worker is listed a little longer
                 await anyio.to_thread.run_sync(leases.leave)
 
     async def _watch_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
@@ -139,8 +140,9 @@ class Worker:
             self._keeper.notice()
 
     async def _listen(self, worker: int) -> None:
-        """Hear what the store tells, and tell it that this worker is there; what is missed is asked for a moment
-        later.
+        """Listen to the notices of the store, and tell it that this worker is alive.
+
+        A missed notice does no harm, because the worker asks by itself a moment later.
         """
         connection: psycopg.Connection | None = None
         told_at = -ALIVE_S
@@ -196,7 +198,7 @@ class Worker:
         except BulkError as flaw:
             log.warning("run %d: %s", run, flaw)
             has_begun, is_soon = self._run is not None, isinstance(flaw, RunStopped | RunDirectoryError)
-            if not (has_begun and isinstance(flaw, RunDirectoryError)):  # that is another worker's turn
+            if not (has_begun and isinstance(flaw, RunDirectoryError)):  # those shards are another worker's now
                 self._leave_alone(run, SOON_S if is_soon else AGAIN_S)
         finally:
             self._run = self._keeper = None
@@ -205,7 +207,7 @@ class Worker:
         self._left_alone.leave(run, first_s, self._clock.monotonic())
 
     async def _work_on(self, number: int, leases: Leases) -> None:
-        """Work on a run until there is nothing to do in it."""
+        """Work on a run until there is nothing left to do in it."""
         with ExitStack() as stack:
             store = stack.enter_context(self.connection("worker looks"))
             run = await anyio.to_thread.run_sync(partial(_numbered, store, number))
@@ -267,7 +269,7 @@ class Worker:
             raise failure
         log.info("run %d: %s", number, ended.why or "nothing is left")
         if self._run is not None and self._run.is_cut:
-            return  # what was in flight may still arrive: the leases end by themselves, later than that
+            return  # requests that were in flight may still arrive: the leases end by themselves, later than those
         await keeper.release()
         if ended.exit_code == ExitCode.CREDENTIAL_REFUSED:
             await keeper.stop(f"worker {self.name}: {ended.why}")  # others may have a better token
@@ -279,11 +281,11 @@ class Worker:
     async def _prepared(
         self, store: StoreConnection, run: runs.StoredRun, workspace: Path
     ) -> tuple[Prepared, Mapping[str, AnyCredential]]:
-        """Download what was submitted, with its check.
+        """Download the bundle of a run, and return it prepared, with this worker's credentials.
 
         Raises:
-            UsageError: the run goes to a platform, or needs a credential, that this worker was not told; or what was
-                submitted is not consistent.
+            UsageError: the run goes to a platform, or needs a credential or secrets, that this worker does not have;
+                or the bundle can't be used, or gives another manifest or other items than those of the run.
         """
         if run.identity.base_url not in self._settings.base_urls:
             raise UsageError(f"it goes to {run.identity.base_url}, which no --base-url of this worker names")
@@ -324,7 +326,7 @@ def _numbered(store: StoreConnection, number: int) -> runs.StoredRun:
 
 
 def _nothing_held(prepared: Prepared) -> ResumeState:
-    """Return where a worker begins that holds no shard yet."""
+    """Return the resume state of a worker that holds no shard yet."""
     checked = prepared.checked
     settle_s = checked.manifest.limits.settle_s
     progress = [JobProgress(found.items, bytearray((found.items + 7) // 8)) for found in checked.jobs]

@@ -1,4 +1,4 @@
-"""The side of a command in another terminal. It blocks, and knows no event loop: its commands start quickly."""
+"""The side of a command in another terminal. It blocks and uses no event loop, so that its commands start quickly."""
 
 import contextlib
 import socket
@@ -13,37 +13,37 @@ from bulk.control.protocol import Answer, Ask, answer_of, line_of
 from bulk.status import RunStatus
 
 ANSWER_S = 2.0
-"""So long an answer is waited for (seconds): it comes within a few milliseconds."""
+"""How long an answer is waited for (seconds); it usually comes within a few milliseconds."""
 
 _CHUNK_BYTES = 256 * 1024
 
 
 class Unreached(Exception):
-    """Nobody listens at the socket: the run has ended, was killed, or never had one."""
+    """No process listens at the socket: the run has ended, was killed, or never had a socket."""
 
 
 class Silent(Exception):
-    """Somebody listens, and does not answer in time."""
+    """A process listens at the socket, and does not answer in time."""
 
 
 def ask(run_dir: Path, verb: str, args: Mapping[str, Any] | None = None, *, who: str = "cli") -> Answer:
-    """Return what the process that drives the run in `run_dir` says.
+    """Ask the process that drives the run in `run_dir`, and return its answer.
 
     Args:
-        who: what asks, in one word.
+        who: the kind of asker, in one word.
 
     Raises:
-        Unreached, Silent: nothing.
+        Unreached, Silent: there is no answer.
     """
     with _connected(run_dir) as connection:
         return next(_answers(connection, Ask(verb=verb, args=args or {}, who=who)))
 
 
 def watch(run_dir: Path) -> Iterator[RunStatus]:
-    """Yield where the run stands, four times a second, until it ends.
+    """Yield the status of the run, four times a second, until it ends.
 
     Raises:
-        Unreached, Silent: nobody says it.
+        Unreached, Silent: there is no answer.
     """
     with _connected(run_dir) as connection:
         for answer in _answers(connection, Ask(verb="watch", who="cli")):
@@ -52,7 +52,7 @@ def watch(run_dir: Path) -> Iterator[RunStatus]:
 
 
 def status(run_dir: Path) -> RunStatus | None:
-    """Return where the run stands now; None where nobody says it."""
+    """Return the status of the run now; None if there is no answer."""
     try:
         return ask(run_dir, "status").status
     except (Unreached, Silent):
@@ -77,7 +77,7 @@ def _answers(connection: socket.socket, question: Ask) -> Iterator[Answer]:
     """Yield answers until the other end closes.
 
     Raises:
-        Unreached: it has closed before the first. Silent: none comes in time.
+        Unreached: the other end has closed before the first answer. Silent: no answer comes in time.
     """
     pending, is_answered = b"", False
     try:

@@ -1,7 +1,7 @@
-"""Where the control socket of a run is, and who is at its other end.
+"""The place of the control socket of a run, and the user at its other end.
 
-A path of more than `PATH_BYTES` can't be bound, nor connected to: then the directory is named by a descriptor of it,
-where the system has `/proc`.
+A path of more than `PATH_BYTES` can be neither bound nor connected to: then the path names the directory by a
+descriptor, if the system has `/proc`.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ def reachable(run_dir: Path) -> Iterator[str]:
     """Lend a path of the socket that can be bound and connected to, within the block.
 
     Raises:
-        OSError: there is none: the path is too long here, or the directory can't be opened.
+        OSError: there is no such path: it is too long here, or the directory can't be opened.
     """
     path = str(run_dir / NAME)
     if len(os.fsencode(path)) <= PATH_BYTES:
@@ -42,10 +42,10 @@ def reachable(run_dir: Path) -> Iterator[str]:
 
 
 def peer_uid(connection: socket.socket) -> int:
-    """Return the user of the process at the other end.
+    """Return the user (number) of the process at the other end.
 
     Raises:
-        OSError: that can't be known.
+        OSError: the user can't be known.
     """
     option: int | None = getattr(socket, "SO_PEERCRED", None)
     if option is not None:  # ucred of Linux: process, user, group
@@ -55,7 +55,7 @@ def peer_uid(connection: socket.socket) -> int:
 
 
 def user_name(uid: int) -> str:
-    """Return the name of a user; the number where there is none."""
+    """Return the name of a user; the number if it has no name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -1,4 +1,4 @@
-"""What is said on the control socket: JSON, an object on each line, a question and its answer. Source: interface.md §5.
+"""The messages on the control socket: JSON, an object on each line, a question and its answer. Source: interface.md §5.
 
     → {"v":1,"verb":"set","args":{"concurrency":16},"who":"cli"}
     ← {"ok":true,"state":"running","at":"2026-11-24T19:02:00.123Z","in_force":{"concurrency":16}}
@@ -22,18 +22,18 @@ LINE_BYTES = 64 * 1024
 """Longest question (bytes, its newline included)."""
 CONNECTIONS_MOST = 16
 IDLE_S = 5.0
-"""How long a connection may say nothing until it is closed (seconds); one that watches may."""
+"""How long a connection may be silent until it is closed (seconds); one that watches may be silent longer."""
 WATCH_S = 0.25
-"""How often who watches is told (seconds)."""
+"""Time between two answers to `watch` (seconds)."""
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A question.
 
     Attributes:
-        v: of the protocol.
-        args: of `stop`: `now`, true for at once; of `set`: new values by their names.
-        who: what asks, in one word: `cli`.
+        v: version of the protocol.
+        args: for `stop`: `now`, true for at once; for `set`: new values by their names.
+        who: the kind of asker, in one word: `cli`.
     """
 
     verb: str
@@ -48,9 +48,9 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         concurrency: most requests in flight (count).
         reserve: requests of each budget that are left for others, as a count or a share.
-        failures: failed items after which the run stops, as a count or a share; None: it never does.
+        failures: failed items after which the run stops, as a count or a share; None: it never stops because of them.
         max_duration: how long the run may take (seconds); None: for ever.
-        priority: of each job, by its name; higher goes first.
+        priority: priority of each job, by its name; a higher one goes first.
     """
 
     concurrency: int
@@ -61,15 +61,15 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came of it.
+    """The answer to a question.
 
     Attributes:
-        ok: it was done, and is in force.
-        state: of the run, afterwards (`status.STATES`).
-        at: when (RFC 3339, UTC, milliseconds).
-        in_force: of `set` and `status`: all that can be set, as it is now.
-        status: of `status` and `watch`.
-        error: why it was not done, for people; `exit`: what a command exits with then.
+        ok: whether the verb was done, and is in force.
+        state: state of the run afterwards (`status.STATES`).
+        at: time of the answer (RFC 3339, UTC, milliseconds).
+        in_force: for `set` and `status`: all values that can be set, as they are now.
+        status: for `status` and `watch`: the status of the run.
+        error: why the verb was not done, for people. exit: the exit code of the command then.
     """
 
     ok: bool
@@ -82,7 +82,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Refused(Exception):
-    """A question can't be answered, or is not done; `exit_code`: what a command exits with then."""
+    """A question can't be answered, or its verb is not done; `exit_code`: the exit code of the command then."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -93,7 +93,7 @@ def ask_of(line: bytes) -> Ask:
     """Return the question on a line.
 
     Raises:
-        Refused: it is none.
+        Refused: the line is no question that this version can answer.
     """
     try:
         ask = msgspec.json.decode(line, type=Ask)
@@ -112,5 +112,5 @@ def line_of(said: Ask | Answer) -> bytes:
 
 
 def answer_of(line: bytes) -> Answer:
-    """Return the answer on a line; msgspec.MsgspecError where it is none."""
+    """Return the answer on a line; raise msgspec.MsgspecError if the line is no answer."""
     return msgspec.json.decode(line, type=Answer)

@@ -1,6 +1,6 @@
 """The side of the process that drives the run: it makes the socket, checks who asks, and hands questions to the run.
 
-Nothing here may end the run: what goes wrong closes a connection, or is a warning. Nobody who reads slowly holds it up:
+Nothing here may end the run: an error closes a connection, or is a warning. A slow reader does not hold up the run:
 lines that are not taken are left out.
 """
 
@@ -34,27 +34,27 @@ _CHUNK_BYTES = 16 * 1024
 
 
 class Steered(Protocol):
-    """What is asked; nothing here waits."""
+    """The run, as the server asks it; no method waits."""
 
     def answer(self, ask: Ask, who: str) -> Answer:
-        """Do what is asked; `who` asks.
+        """Do what is asked and return the answer; `who`: the user who asks, and by what.
 
         Raises:
-            Refused: it is not done.
+            Refused: the verb is not done.
         """
 
     def refusal(self, refused: Refused) -> Answer:
-        """Return the same as an answer."""
+        """Return the answer that tells of a refusal."""
 
 
 class ControlServer:
     """The socket in `run_dir`, which the caller holds. A context manager: the socket is gone at its end.
 
     Args:
-        user: whose processes may ask; None: those of this process's user.
+        user: the user (number) whose processes may ask; None: the user of this process.
 
     Attributes:
-        is_open: there is one; elsewhere a warning said why not.
+        is_open: whether there is a socket; if it can't be made, a warning says why.
     """
 
     def __init__(self, run_dir: Path, steered: Steered, clock: Clock, user: int | None = None) -> None:
@@ -67,7 +67,7 @@ class ControlServer:
         path = self._run_dir / NAME
         listener = self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            path.unlink(missing_ok=True)  # of a process that was killed: nobody else holds the directory
+            path.unlink(missing_ok=True)  # left by a process that was killed: no other process holds the directory
             with reachable(self._run_dir) as place:
                 listener.bind(place)
                 path.chmod(FILE_MODE)
@@ -90,16 +90,16 @@ class ControlServer:
             self._listener.close()  # only now: `serve` has ended
 
     def close(self) -> None:
-        """Take the socket away; may be called twice."""
+        """Remove the socket file; may be called twice."""
         was_open, self.is_open = self.is_open, False
         if was_open:
             with contextlib.suppress(OSError):
                 path = self._run_dir / NAME
-                if path.stat().st_ino == self._inode:  # else it is the next holder's
+                if path.stat().st_ino == self._inode:  # else the file is the next holder's
                     path.unlink()
 
     async def serve(self) -> None:
-        """Answer whoever connects, until it is cancelled."""
+        """Answer each connection, until this task is cancelled."""
         listener = self._listener
         if listener is None or not self.is_open:
             return
@@ -108,7 +108,7 @@ class ControlServer:
                 await anyio.wait_readable(listener)
                 try:
                     connection, _ = listener.accept()
-                except OSError:  # it has gone again, or too many files are open
+                except OSError:  # the connection has gone again, or too many files are open
                     await self._clock.sleep(WATCH_S)
                     continue
                 connection.setblocking(False)
@@ -129,7 +129,7 @@ class ControlServer:
             self._connections -= 1
 
     def _known(self, connection: socket.socket) -> str:
-        """Return who is at the other end."""
+        """Return the name of the user at the other end; refuse any but the run's user."""
         uid = peer_uid(connection)
         if uid != self._user:
             raise Refused("the run belongs to another user", 5)
@@ -158,7 +158,7 @@ class ControlServer:
             await self._send(connection, line_of(answer))
 
     async def _receive(self, connection: socket.socket) -> bytes:
-        """Return what comes next; empty at the end, and where nothing comes for a while."""
+        """Return the next bytes; empty at the end, and if none come for a while."""
         with anyio.move_on_after(IDLE_S):
             await anyio.wait_readable(connection)
             return connection.recv(_CHUNK_BYTES)

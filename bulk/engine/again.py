@@ -1,4 +1,4 @@
-"""How a run is gone on with: all that is left, or which of the items that did not succeed once more."""
+"""How a process goes on with a run: with all items that are left, or again with items that did not succeed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ class Again:
     """A resume, or a retry.
 
     Attributes:
-        jobs, outcomes, codes: of a retry: only items of these jobs, that ended so, with these codes; empty: any.
-        overwrites: of a retry: write all the same what somebody else seems to have written since.
-        by: what asked for it, in one word.
+        jobs, outcomes, codes: for a retry: only items of these jobs, with these outcomes and error codes; empty: any.
+        overwrites: for a retry: write even over values that another user seems to have written since.
+        by: one word for the caller, such as `cli`.
     """
 
     is_retry: bool = False
@@ -30,40 +30,40 @@ class Again:
 
     @property
     def verb(self) -> str:
-        """What the table of actions calls it."""
+        """The verb for this in the table of actions."""
         return "retry" if self.is_retry else "resume"
 
     @property
     def args(self) -> Mapping[str, Any]:
-        """What the table of actions says that it was given."""
+        """The arguments of this in the table of actions."""
         given = {"job": self.jobs, "only": self.outcomes, "code": self.codes}
         return {name: ",".join(words) for name, words in given.items() if words}
 
     def require(self, names: Sequence[str]) -> None:
-        """Refuse what names no job of the run, whose jobs are `names`.
+        """Raise an error if `jobs` names a job that the run, whose jobs are `names`, does not have.
 
         Raises:
-            UsageError: it does.
+            UsageError: the run does not have that job.
         """
         for job in self.jobs:
             if job not in names:
                 raise UsageError(f"--job: the run has no job {job!r}; it has {', '.join(names)}")
 
     def reopen(self, ledger: Ledger, names: Sequence[str], below: int | None) -> int:
-        """Make the items to-do again; returns how many.
+        """Delete the outcomes of the chosen items, so that they are done again; return how many.
 
         Args:
-            names: of all jobs, by number. below: see `Ledger.reopen`.
+            names: the names of all jobs, by number. below: see `Ledger.reopen`.
         """
         kinds, codes, jobs = self.chosen(names)
         return ledger.reopen(kinds, below=below, codes=codes, jobs=jobs)
 
     def chosen(self, names: Sequence[str]) -> tuple[frozenset[OutcomeKind], frozenset[ErrorCode], frozenset[int]]:
-        """Return which items a retry takes: how they ended, with which codes, of jobs with which numbers; of both,
-        empty: any.
+        """Return the outcomes, the error codes and the numbers of the jobs whose items a retry takes. An empty set of
+        codes or numbers stands for all of them.
 
         Raises:
-            UsageError: a job is none of the run, whose jobs are `names`.
+            UsageError: a job is not in the run, whose jobs are `names`.
         """
         self.require(names)
         kinds = frozenset(map(OutcomeKind, self.outcomes or RETRIED))

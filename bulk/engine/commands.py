@@ -1,4 +1,4 @@
-"""The engine's face: run a manifest, retry a run, plan, ask for the limits. `library.py` offers the same to programs.
+"""What the commands do: run a manifest, resume or retry a run, plan, ask for the limits. `library/` is for programs.
 
 Reading order of the whole: README → `bulk/__init__.py` → this file → `run.py`, which puts the stages together.
 """
@@ -53,13 +53,13 @@ __all__ = [
 ]
 
 RUNS = Path("runs")
-"""Where runs live that were given no directory."""
+"""Folder of the runs that were given no directory."""
 
 LATENCY_ASKS = 5
-"""Requests for the limits from which a plan learns how long an answer takes (count); they are free."""
+"""How often a plan asks for the limits, to learn how long an answer takes (count); these requests are free."""
 LOOK_S = 10.0
 RESET_LAG_S = 0.1
-"""So long a plan waits for a window that shows its length, and so long after the end of the one before (seconds)."""
+"""How long a plan waits at most for the next window, and how long after the end of the current one (seconds)."""
 
 NOT_ASKED = Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.CONNECTION, message="not asked")
 
@@ -75,17 +75,17 @@ async def run_manifest(
     surroundings: Surroundings | None = None,
     stdin: BinaryIO | None = None,
 ) -> Report:
-    """Check a manifest, then run it, or go on with it where `run_dir` holds a run of it.
+    """Check a manifest, then run it, or go on with its run where `run_dir` holds one.
 
     Args:
         cache: folder of stored validators and bodies; None: none are kept.
-        stdin: for items from standard input; None: the process's own.
+        stdin: stream for items from standard input; None: that of the process.
 
     Returns:
         The report; its exit code also says when the run was stopped with work left.
 
     Raises:
-        BulkError: nothing could be run: see its exit code.
+        BulkError: nothing could be run; its exit code says why.
     """
     around = surroundings or Surroundings(handles_signals=True, is_steered=True)
     around.cache = cache
@@ -104,15 +104,15 @@ async def resume_run(
     surroundings: Surroundings | None = None,
     by: str = "cli",
 ) -> Report:
-    """Go on with a run that was stopped or killed, from its directory alone: as it was started, with `overrides`.
+    """Go on with a run that was stopped or killed. Its directory says how it was started; `overrides` change that.
 
-    Where the manifest is gone, its copy in the run directory is read; its items files must be where they were.
+    If the manifest is gone, its copy in the run directory is read. The items files must be where they were.
 
     Args:
-        by: what asks for it, in one word.
+        by: one word for the caller, such as `cli`.
 
     Raises:
-        BulkError: there is no such run, its manifest or its items changed, or it is in use.
+        BulkError: there is no such run, its manifest or its items changed, or the run is in use.
     """
     return await _again(run_dir, overrides, cache, display, environ, surroundings, Again(by=by))
 
@@ -129,14 +129,14 @@ async def retry_run(
 ) -> Report:
     """Run the failed, skipped and unknown items of a run again, in the same run directory.
 
-    What is unknown is looked at first. Where something else stands there now than was there before and was asked for,
-    somebody else may have written it since: it stays, and the item stays unknown.
+    The platform is read first for each unknown item. If the value there is neither the one from before nor the one
+    that was asked for, another user may have written it since: the value stays, and so does the outcome unknown.
 
     Args:
-        again: which of them, and whether it is written all the same; None: all of them.
+        again: which items are retried, and whether to write over such values all the same; None: all items, and no.
 
     Raises:
-        BulkError: there is no such run, its manifest is gone or was edited, or it is in use.
+        BulkError: there is no such run, its manifest is gone or was edited, or the run is in use.
     """
     again = again or Again(is_retry=True)
     return await _again(run_dir, overrides, cache, display, environ, surroundings, again)
@@ -182,11 +182,11 @@ def _refuse_unread_stdin(manifest: Manifest, run_dir: Path) -> None:
 async def plan_manifest(
     path: Path, *, overrides: Overrides, environ: Mapping[str, str], stdin: BinaryIO | None = None
 ) -> Plan:
-    """Check a manifest and say what it costs and when it would end; sends nothing but `GET /rate_limit`, and for pools
-    and Apps what finds their payers.
+    """Check a manifest, and return what its run costs and when it would end.
 
-    Where the end depends on the length of a window that nobody has seen, and this one ends within `LOOK_S`, it waits
-    for the next one, which shows its length.
+    Only `GET /rate_limit` is sent, and for pools and Apps the requests that find their payers. Where the end depends on
+    the length of a window that was not seen, and the current window ends within `LOOK_S`, wait for the next one, which
+    shows its length.
 
     Raises:
         BulkError: the manifest can't be used, or the platform can't be asked.
@@ -219,7 +219,7 @@ async def plan_manifest(
 
 
 async def ask_budgets(manifest: Manifest, environ: Mapping[str, str]) -> tuple[list[BucketStatus], float]:
-    """Return what is left of every bucket that a manifest's jobs use, and how long an answer took (seconds).
+    """Return the status of every bucket that the jobs of a manifest use, and how long an answer took (seconds).
 
     `reset_at` is in seconds from now.
 
@@ -257,7 +257,7 @@ async def rate_limits(*, overrides: Overrides, environ: Mapping[str, str]) -> li
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What the platform says of its limits; `latency_s`: how long it took to say so (seconds)."""
+    """The limits that the platform reported; `latency_s`: how long an answer took (seconds)."""
 
     buckets: list[BucketStatus]
     latency_s: float
@@ -266,7 +266,7 @@ class _Told:
 async def _ask_limits(
     platform: Platform, sources: Mapping[str, CredentialSource], names: Sequence[str], clock: Clock, *, asks: int = 1
 ) -> _Told:
-    """Ask for each credential; for the first one `asks` times, and the one that opens the connection is not timed."""
+    """Ask for the limits of each credential; of the first one `asks` times, to time all answers but the very first."""
     buckets: list[BucketStatus] = []
     took_s: list[float] = []
     time = ServerClock.from_local(clock.now(), clock.monotonic())
@@ -305,7 +305,7 @@ async def _ask_limits(
 
 
 def _ahead_s(time: ServerClock, clock: Clock) -> float:
-    """Return how far the platform's clock is ahead of this machine's (seconds); 0.0 where they may be the same."""
+    """Return how far the platform's clock is ahead of this machine's (seconds); 0.0 where the two may agree."""
     now, monotonic = clock.now(), clock.monotonic()
     if not time.is_known or time.earliest(monotonic) <= now <= time.latest(monotonic):
         return 0.0
@@ -313,10 +313,10 @@ def _ahead_s(time: ServerClock, clock: Clock) -> float:
 
 
 def _bucket(credential: str, category: str, limits: Limits, ahead_s: float, told_at: float) -> BucketStatus:
-    """Return what was told of one bucket; one that is untouched shows how long its windows are.
+    """Return the status of one bucket. A bucket that is untouched shows how long its windows are.
 
     Args:
-        told_at: the second in which it was told (UTC epoch seconds): a window begins at a whole one.
+        told_at: the second in which the platform told of it (UTC epoch seconds); a window begins at a whole second.
     """
     reset_at = float(limits.reset) - ahead_s
     is_whole = limits.remaining >= limits.limit and reset_at > told_at
@@ -331,10 +331,10 @@ def _bucket(credential: str, category: str, limits: Limits, ahead_s: float, told
 
 
 def new_run_dir(name: str, clock: Clock) -> Path:
-    """Make `runs/NAME-TIMESTAMP`, of this run alone; the time is UTC, so that runs sort by it.
+    """Make a new directory `runs/NAME-TIMESTAMP` and return it. The time is UTC, so that runs sort by time.
 
     Raises:
-        RunDirectoryError: it can't be made.
+        RunDirectoryError: the directory can't be made.
     """
     safe = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "run"
     stamp = iso_utc(clock.now())[:19].replace("-", "").replace(":", "")
@@ -344,7 +344,7 @@ def new_run_dir(name: str, clock: Clock) -> Path:
         while True:
             try:
                 path.mkdir(mode=DIRECTORY_MODE)
-            except FileExistsError:  # a run that was started in the same second
+            except FileExistsError:  # another run was started in the same second
                 number += 1
                 path = RUNS / f"{safe}-{stamp}-{number}"
             else:
@@ -354,7 +354,7 @@ def new_run_dir(name: str, clock: Clock) -> Path:
 
 
 def remove_if_empty(run_dir: Path, *, with_parent: bool) -> None:
-    """Take back what `new_run_dir` made, where no run began in it; `with_parent`: it made the folder of runs too."""
+    """Remove the directory that `new_run_dir` made if it is empty; `with_parent`: also the folder of runs."""
     with contextlib.suppress(OSError):
         run_dir.rmdir()
         if with_parent:

@@ -1,6 +1,6 @@
-"""What lives as long as the process: connections, permits, stored answers. Work comes and goes in `run.py`.
+"""What lives as long as the process: connections, permits, stored answers. The work itself is in `run.py`.
 
-services: watcher of each credential, attendant of each permit queue, and who leases its tokens
+services: the watcher of each credential, the attendant of each permit queue, and the task that leases its tokens
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -31,18 +31,18 @@ from bulk.platform.wire import Wire
 
 
 class EngineRoom:
-    """Sends requests, whoever's they are.
+    """What is needed to send requests, whichever item they are of.
 
     Args:
-        workspace: for bodies that find no room in memory.
-        work_left: requests still to be sent for (credential, category) (count).
-        stop: called when nothing can be sent any more.
+        workspace: folder for bodies that do not fit in memory.
+        work_left: returns the number of requests still to be sent for (credential, category) (count).
+        stop: is called when nothing can be sent any more.
 
     Attributes:
-        draining: it is set as soon as nobody waits for anything any more.
-        lacks_limits: `GET /rate_limit` was answered with 404: limits are off, or no API is there.
-        stores: of validators and bodies, by credential; empty where none are kept.
-        transport, sender, settler: there while it is open.
+        draining: an event that is set as soon as nothing waits for anything any more.
+        lacks_limits: `GET /rate_limit` was answered with 404: limits are off, or the platform has no API there.
+        stores: stores of validators and bodies, by account name; empty if none are kept.
+        transport, sender, settler: exist while the room is open.
     """
 
     transport: Wire
@@ -70,7 +70,7 @@ class EngineRoom:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Connect for the time of the block; what was stored is closed afterwards."""
+        """Connect for the time of the block, and close the stores afterwards."""
         limits, around = self._limits, self._around
         self.body_reader.clear()
         try:
@@ -90,13 +90,14 @@ class EngineRoom:
         finally:
             with anyio.CancelScope(shield=True):
                 for store in set(self.stores.values()):
-                    await around.disk(store.close)  # what it still has to write may take a while
+                    await around.disk(store.close)  # what the store still has to write may take a while
             self.body_reader.clear()
 
     async def know(self, credentials: Mapping[str, AnyCredential], routes: AppRoutes) -> bool:
-        """Find out whose the tokens of all accounts are, and open the stores of what is kept for them; while open.
+        """Find out whose tokens those of all accounts are, and open the stores of their kept answers.
 
-        An App may have to wait for hours before it can say where it is installed; False: the run was stopped meanwhile.
+        To be called while the room is open. The question where an App is installed may have to wait for hours. Return
+        False if the run was stopped meanwhile.
         """
         cache, platform, governor = self._around.cache, self._platform, self.governor
         is_known = False
@@ -115,7 +116,7 @@ class EngineRoom:
         scope.cancel()
 
     def serve(self, services: TaskGroup) -> None:
-        """Start the services in that group."""
+        """Start the services in the group `services`."""
         services.start_soon(self.governor.loop_load.run)
         for account in self.governor.accounts.values():
             services.start_soon(RateLimitPoller(self.governor, account, self._ask).run)
@@ -125,7 +126,7 @@ class EngineRoom:
                     services.start_soon(permit_queue.tokens.run)
 
     async def _ask(self, token: Secret) -> tuple[Reply, Verdict] | Failure:
-        """Ask `GET /rate_limit`, which is free, outside of all permits."""
+        """Send `GET /rate_limit`, which is free, without a permit."""
         answer = await self.transport.send(ASK_LIMITS, token, None)
         if isinstance(answer, Failure):
             return answer

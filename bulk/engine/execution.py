@@ -1,12 +1,12 @@
 """From a manifest that was read to the report, in three parts that can each have a process of its own.
 
     prepare   check every item of a manifest in a directory
-    perform   send, with a ledger and what it says of the processes before: `perform.py`
-    report    fold what the ledger has
+    perform   send, with a ledger and what the ledger says of earlier processes: `perform.py`
+    report    fold the outcomes in the ledger into a report
 
-`execute` does all of it in one process that holds a run directory. `commands.py` says which manifest, and `run.py` what
-happens while it sends. What goes on with a run is written down before
-the check, so that a process that is killed at any moment leaves a directory from which `bulk resume` goes on.
+`execute` does all three in one process that holds a run directory. `commands.py` chooses the manifest, and `run.py`
+sends. The origin and the manifest, which a resume needs, are written before the check, so that a process that is
+killed at any moment leaves a directory from which `bulk resume` goes on.
 """
 
 import sys
@@ -60,7 +60,7 @@ from bulk.storage.private_files import replacing
 MANIFEST = "manifest.yaml"
 """The copy of the manifest in a run directory."""
 LEAVE_S = 5.0
-"""How long whoever cancels a check waits until it has written its last (s); it may wait for standard input."""
+"""How long a cancelled check may take to finish its last write (seconds); it may be waiting for standard input."""
 
 
 async def execute(
@@ -74,14 +74,14 @@ async def execute(
     stdin: BinaryIO | None = None,
     again: Again | None = None,
 ) -> Report:
-    """Check what was read, and run it in `run_dir`; `run_manifest` and `retry_run` say the rest.
+    """Check a manifest, and run it in `run_dir`. `run_manifest` and `retry_run` explain the arguments.
 
-    A check that finds something wrong leaves no run directory behind where there was none.
+    A check that finds a flaw removes the run directory again if it is new.
     """
     credentials = credentials_of(manifest, environ, around.clock)
     around.environ = environ
     with Claim.take(run_dir) as claim:
-        if claim.has_ledger:  # else the check says first what is wrong with the items
+        if claim.has_ledger:  # for a new run, the check first says which items are wrong
             await _read_tokens(credentials, manifest)
         priorities = {job.name: job.priority for job in manifest.jobs}
         steering = Steering(manifest.name, manifest.limits, priorities, around.clock)
@@ -95,10 +95,10 @@ async def execute(
 
 
 async def _read_tokens(credentials: Mapping[str, AnyCredential], manifest: Manifest) -> None:
-    """Read the tokens that the jobs use, but for those of Apps, which are made when they are needed.
+    """Read the tokens that the jobs use, except the tokens of Apps, which are made when they are needed.
 
     Raises:
-        CredentialMissing: a source has none.
+        CredentialMissing: a source has no token.
     """
     for name in {job.credential: None for job in manifest.jobs}:
         credential = credentials[name]
@@ -107,7 +107,7 @@ async def _read_tokens(credentials: Mapping[str, AnyCredential], manifest: Manif
 
 
 async def _served(server: ControlServer, body: Callable[[], Awaitable[Report]]) -> Report:
-    """Return what `body` returns, while the control socket of the run is served."""
+    """Serve the control socket of the run until `body` returns, and return its report."""
     failure: Exception | None = None
     report: Report | None = None
     with server:
@@ -115,7 +115,7 @@ async def _served(server: ControlServer, body: Callable[[], Awaitable[Report]]) 
             tasks.start_soon(server.serve)
             try:
                 report = await body()
-            except Exception as error:  # noqa: BLE001 - raised below, not in a group with what the server does
+            except Exception as error:  # noqa: BLE001 - raised below, outside of the task group of the server
                 failure = error
             tasks.cancel_scope.cancel()
     if failure is not None:
@@ -126,14 +126,14 @@ async def _served(server: ControlServer, body: Callable[[], Awaitable[Report]]) 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A manifest whose every item can be sent, and whose run it is."""
+    """A manifest all of whose items can be sent, and the identity of its run."""
 
     checked: Checked
     identity: RunIdentity
 
     @property
     def writes(self) -> frozenset[str]:
-        """Names of the jobs that change something."""
+        """Names of the jobs that write."""
         return frozenset(job.name for job in self.checked.manifest.jobs if not job.operation.is_read)
 
 
@@ -146,16 +146,16 @@ async def prepare(
     *,
     is_to_check: bool = False,
 ) -> Prepared:
-    """Check a manifest; `check_items` says the rest."""
+    """Check a manifest, as `check_items` does, and return it with the identity of its run."""
     checked = await check_items(manifest, workspace, display, clock, stdin, is_to_check=is_to_check)
     return Prepared(checked, identity_of(checked))
 
 
 def report(view: LedgerView, run_dir: Path, notes: Sequence[str] = ()) -> Report:
-    """Fold what a ledger has, and write the reports into its directory; blocks.
+    """Fold the outcomes in a ledger, write the reports into the run directory, and return the report; blocks.
 
     Args:
-        notes: of the check, which belong into them.
+        notes: notes of the check, which the reports contain.
     """
     found = fold(view, notes=notes)
     write_reports(found, run_dir, explore(view, found))
@@ -164,7 +164,7 @@ def report(view: LedgerView, run_dir: Path, notes: Sequence[str] = ()) -> Report
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A run directory that this process holds, and what is to be run in it."""
+    """A run directory that this process holds, and the manifest that is run in it."""
 
     manifest: Manifest
     origin: Origin
@@ -188,7 +188,7 @@ class _Held:
             try:
                 return await self._in(ledger, prepared, credentials, again or Again())
             finally:
-                self.server.close()  # before the ledger lets the next process in, which makes its own
+                self.server.close()  # before the next process can open the ledger and make its own socket
 
     async def _in(
         self, ledger: Ledger, prepared: Prepared, credentials: Mapping[str, AnyCredential], again: Again
@@ -220,7 +220,7 @@ class _Held:
         return await beside(around.disk, lambda: report(ledger.view(), ledger.run_dir, checked.notes))
 
     async def _prepared(self, stdin: BinaryIO | None, credentials: Mapping[str, AnyCredential]) -> Prepared:
-        """Return the checked items; where something is wrong, or a token is missing, a new directory goes."""
+        """Return the checked manifest. If the check finds a flaw or a token is missing, remove a new run directory."""
         manifest, origin, claim, around = self.manifest, self.origin, self.claim, self.around
         run_dir = claim.path
         display = self.steering.follow(self.display)
@@ -239,7 +239,7 @@ class _Held:
 
 
 def _name(run_dir: Path, origin: Origin, manifest: Manifest) -> None:
-    """Write where the run comes from, where that is not there yet."""
+    """Write the origin and the manifest into the run directory, unless they are there already."""
     wanted = {ORIGIN: origin.text(), MANIFEST: redact(manifest.text).encode()}
     try:
         for name, text in wanted.items():
@@ -253,13 +253,13 @@ def _name(run_dir: Path, origin: Origin, manifest: Manifest) -> None:
 
 
 def _bind(ledger: Ledger, origin: Origin, manifest: Manifest) -> None:
-    """Write where the run comes from, and bind all parts to the ledger."""
+    """Write the origin and the manifest, and bind all parts of the run directory to the ledger."""
     _name(ledger.run_dir, origin, manifest)
     ledger.bind_parts()
 
 
 def credentials_of(manifest: Manifest, environ: Mapping[str, str], clock: Clock) -> dict[str, AnyCredential]:
-    """Return the credentials of a manifest by their names; nothing is read yet."""
+    """Return the credentials of a manifest by their names; no token is read yet."""
     folder = manifest.path.resolve().parent
     platform = manifest.platform
     return {
@@ -277,8 +277,10 @@ async def check_items(
     *,
     is_to_check: bool = False,
 ) -> Checked:
-    """Return the check of an earlier process where nothing has changed since; otherwise all items are read, in a
-    thread. Whoever cancels it finds the workspace at rest, unless the thread waits for standard input."""
+    """Return the check of an earlier process if nothing has changed since; otherwise read all items, in a thread.
+
+    After a cancellation nothing writes in the workspace any more, unless the thread waits for standard input.
+    """
     started_at, is_left, at_rest = clock.now(), threading.Event(), anyio.Event()
 
     def tell(items: int) -> None:
@@ -301,7 +303,7 @@ async def check_items(
                 found = check(manifest, workspace, stdin=items, progress=tell)
             return found
         finally:
-            with suppress(RuntimeError):  # the event loop may be over: nobody waits then
+            with suppress(RuntimeError):  # the event loop may have ended: nothing waits for the event then
                 anyio.from_thread.run_sync(at_rest.set)
 
     try:
@@ -314,4 +316,4 @@ async def check_items(
 
 
 class _Left(Exception):
-    """Nobody waits for the check any more."""
+    """Ends a check whose result is not wanted any more."""

@@ -1,4 +1,4 @@
-"""The part of every budget that is left to others follows `limits.hours` while a run goes on (interface.md §2)."""
+"""Changes the reserve by `limits.hours` while a run goes on (interface.md §2)."""
 
 import logging
 from dataclasses import replace
@@ -10,11 +10,11 @@ from bulk.manifest.manifest import Limits
 log = logging.getLogger("bulk.engine.hours")
 
 MINUTE_S = 60.0
-"""Hours begin and end with a minute."""
+"""The length of a minute (seconds): hours begin and end with one."""
 
 
 class Limited(Protocol):
-    """A run, or whatever else has limits that can change."""
+    """A run, or another object with limits that can change."""
 
     limits: Limits
 
@@ -22,13 +22,16 @@ class Limited(Protocol):
         """Put these limits in force.
 
         Raises:
-            ValueError: they would leave nothing to run with, and nothing changed.
+            ValueError: the limits would leave nothing to run with; they stay as they were.
         """
 
 
 async def follow_hours(run: Limited, clock: Clock) -> None:
-    """Have the reserve be that of the hour, until cancelled. What a person sets meanwhile holds until the next change;
-    a clock that was set, or a machine that slept, is noticed within a minute."""
+    """Set the reserve to that of the hour whenever it changes, until cancelled.
+
+    A reserve that a person sets holds until the next change. A clock that was set, or a machine that slept, is noticed
+    within a minute.
+    """
     limits = run.limits
     before = limits.reserve
     while limits.hours:

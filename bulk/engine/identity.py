@@ -1,4 +1,4 @@
-"""Whose run it is: what a ledger and a live plan are pinned to."""
+"""The identity of a run, to which its ledger and a live plan are pinned."""
 
 import contextlib
 import hashlib
@@ -9,11 +9,11 @@ from bulk.bundle.index import INDEX, SCHEMA, opened
 from bulk.ledger.records import RunIdentity
 
 UNKNOWN_ITEMS = -1
-"""Items of a job in the ledger while they are not known, because they are made from another job's results."""
+"""Stands in the ledger for the items of a job (count) until they are known, because they are made from results."""
 
 
 def identity_of(checked: Checked) -> RunIdentity:
-    """Return whose run it is."""
+    """Return the identity of the run of a checked manifest."""
     manifest = checked.manifest
     return RunIdentity(
         name=manifest.name,
@@ -29,7 +29,7 @@ def identity_of(checked: Checked) -> RunIdentity:
 
 
 def files_digest(workspace: Path) -> str:
-    """Return SHA-256 (hex) over the files that items name, as the check in `workspace` has read them; it blocks."""
+    """Return SHA-256 (hex) over the files that items name, as the check in `workspace` has read them; blocks."""
     digest = hashlib.sha256()
     with contextlib.closing(opened(workspace / INDEX, SCHEMA)) as index:
         for name, found in index.execute("SELECT name, digest FROM files ORDER BY name"):

@@ -1,6 +1,6 @@
-"""Where a run came from: what `bulk resume RUN` and `bulk retry RUN` must know, and the manifest does not say.
+"""Where a run came from: what `bulk resume RUN` and `bulk retry RUN` must know and the manifest does not say.
 
-A small file beside the ledger. It holds names of places (`env:BULK_TOKEN`), never a token.
+The origin is a small file beside the ledger. It holds names of places (`env:BULK_TOKEN`), never a token.
 """
 
 import dataclasses
@@ -17,22 +17,22 @@ from bulk.redaction import redact_json
 
 NAME = "origin.json"
 LIMITS = ("concurrency", "reserve", "failures")
-"""Limits that a resume has again. How long a run may take is said for one process, so that a resume gets to the end."""
+"""Limits that a resume keeps. `max_duration` holds for one process only, so that a resume can get to the end."""
 MASK = "***"
-"""What stands in the place of a secret; see `bulk.redaction`."""
+"""The text in the place of a secret; see `bulk.redaction`."""
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Says where a run came from, so that it can be resumed and retried.
+    """Where a run came from, so that it can be resumed and retried.
 
     Attributes:
-        manifest: absolute path; items and content files are relative to its folder.
-        base_url, vendor, credentials: as the run used them, wherever they were given.
-        limit: first so many items of each job only; None: all.
-        ca_bundle, trust_env: as the run used them; older runs say nothing of them, and then the manifest's count.
-        variables: what `--var` gave. jobs: the ones that `--job` chose; None: all.
-        limits: what the command line gave of concurrency, reserve and failures, as texts.
-        cache: folder of stored validators and bodies; None: none are kept; empty: that is not known.
+        manifest: absolute path of the manifest; items and content files are relative to its folder.
+        base_url, vendor, credentials: the values that the run used, wherever they were given.
+        limit: only this many first items of each job (count); None: all.
+        ca_bundle, trust_env: the values that the run used. Files of older runs lack them; then the manifest's count.
+        variables: values given with `--var`. jobs: names of the jobs chosen with `--job`; None: all.
+        limits: concurrency, reserve and failures, as far as the command line gave them, as texts.
+        cache: folder of stored validators and bodies; None: none are kept; empty: not known.
     """
 
     manifest: str
@@ -49,7 +49,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, manifest: Manifest, given: Overrides | None = None, cache: Path | None = None) -> Self:
-        """Return the origin of a manifest that was read with what was `given` beside it."""
+        """Return the origin of a manifest that was read with the overrides `given`."""
         platform = manifest.platform
         return cls(
             manifest=str(manifest.path.resolve()),
@@ -84,22 +84,22 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
             ) from error
 
     def text(self) -> bytes:
-        """Return what the file holds; a secret that stands in the command of a credential is not in it."""
+        """Return the content of the file; a secret in the command of a credential is masked."""
         places = (self.manifest, self.base_url, self.vendor, self.ca_bundle or "")
         own = frozenset(msgspec.json.encode(text)[1:-1] for text in places)
         data = redact_json(msgspec.json.encode(self), own)
         return msgspec.json.format(data, indent=2) + b"\n"
 
     def without_secrets(self) -> Self:
-        """Return what the file says of it."""
+        """Return the origin as the file holds it, with secrets masked."""
         return msgspec.json.decode(self.text(), type=type(self))
 
     def _sources(self) -> dict[str, str]:
-        """Return the sources that can be used: of one with a secret in its command, the manifest's own is."""
+        """Return the sources without masked secrets; in place of the others, those of the manifest are used."""
         return {name: source for name, source in self.credentials.items() if MASK not in source}
 
     def overrides(self, given: Overrides) -> Overrides:
-        """Return what the command line gives, and the origin's own where it gives nothing."""
+        """Return the overrides `given` on the command line, completed with the values of this origin."""
         limits: dict[str, Any] = {
             name: text for name, text in self.limits.items() if name in LIMITS and not getattr(given, name)
         }

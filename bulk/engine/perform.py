@@ -1,4 +1,4 @@
-"""Send what is left of a checked manifest, until nothing is or something stops it; all at once, or wave by wave."""
+"""Does the items of a checked manifest that are left, all at once or wave by wave, until the end or a stop."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -28,13 +28,13 @@ async def perform(
     *,
     attach: Callable[[Run], None] = lambda _: None,
 ) -> Ended:
-    """Send all that is left, and end the ledger's epoch.
+    """Do all items that are left, and end the ledger's epoch.
 
     Args:
-        attach: is given the run before it begins.
+        attach: is called with the run before it begins.
 
     Raises:
-        BulkError: nothing could be sent, or what was sent could not be recorded.
+        BulkError: nothing could be sent, or outcomes could not be recorded.
     """
     run = Run(checked, ledger, resume_state, credentials, display, around)
     attach(run)
@@ -51,10 +51,10 @@ async def perform_waves(
     around: Surroundings,
     attach: Callable[[Run], None],
 ) -> Ended:
-    """Do the same wave by wave, each with a run of its own in the same epoch; without waves, one run does it all.
+    """Do all items that are left wave by wave, each wave with its own `Run` in the same epoch; without waves, with one.
 
     Args:
-        found: reads from the ledger what has ended so far. attach: is given each run before it begins.
+        found: reads from the ledger what has ended so far. attach: is called with each run before it begins.
     """
     around.began_at, around.before = around.clock.monotonic(), None
     around.opens_at = budgets.waits_until(around.clock)
@@ -67,7 +67,7 @@ async def perform_waves(
         run = Run(checked, ledger, resume_state, credentials, display, around, tally)
         attach(run)
         if before is not None:
-            run.actions += before.actions  # what people did at its very end
+            run.actions += before.actions  # actions of people at the very end of the run before
         before = run
         failure: BulkError | None = None
         reason = budgets.reason
@@ -90,7 +90,7 @@ async def perform_waves(
 async def _finished(
     run: Run, ledger: RunLedger, around: Surroundings, ended: Ended, failure: BulkError | None
 ) -> Ended:
-    """End the epoch; a failure is raised after that."""
+    """End the epoch, then raise `failure` if there is one."""
     last, minute, actions = run.last_status, run.last_minute, run.actions
     await around.disk(lambda: ledger.finish(ended.exit_code, ended.why, last, minute, actions))
     if failure is not None:
@@ -99,7 +99,7 @@ async def _finished(
 
 
 async def _to_its_end(run: Run) -> tuple[Ended, BulkError | None]:
-    """Run it; a failure before anything was sent still ends the epoch cleanly."""
+    """Execute the run; return how it ended, and its error or None, so that the caller can end the epoch cleanly."""
     failure: BulkError | None = None
     try:
         return await run.execute(), None
@@ -110,7 +110,7 @@ async def _to_its_end(run: Run) -> tuple[Ended, BulkError | None]:
 
 
 def _first(group: BaseExceptionGroup[BulkError]) -> BulkError:
-    """Return the one error to tell: groups are unwrapped here and nowhere else."""
+    """Return the one error to report: exception groups are unwrapped here and nowhere else."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -1,11 +1,11 @@
-"""One run of a checked manifest: puts the stages together, starts them, stops them, and says how it ended.
+"""One run of a checked manifest: puts the stages together, starts and stops them, and says how the run ended.
 
     outer group:   recorder (the last outcome always finds its reader), status, signals, time limit
       services:    those of `engine_room.py`
         workers:   fixed ones for each bucket, and one that records the items of skipped jobs
 
-A stop is a value: nothing new is offered, what is in flight ends, then everything is recorded. Cancelling is the
-hammer, for the second signal and for what does not end in time. Source: design.md §5; interface.md §4 (exit codes).
+A stop is a value: no new items are offered, requests in flight end, then everything is recorded. Cancelling is the
+last resort, for the second signal and for requests that do not end in time. Source: design.md §5; interface.md §4.
 """
 
 import logging
@@ -57,12 +57,12 @@ from bulk.status import Display, RunStatus
 log = logging.getLogger("bulk.engine.run")
 
 MOST_REFUSALS = 10
-"""So many refused credentials are named where a run ends (count)."""
+"""At most this many refused credentials are named in the reason why a run ended (count)."""
 STATUS_S = 0.25
 STORE_STATUS_S = 1.0
-"""How often the display is told, and how often the ledger (seconds)."""
+"""Time between two updates of the display, and between two statuses in the ledger (seconds)."""
 CLOCKS_APART_S = 7 * 86_400.0
-"""Where the platform's clock and this machine's are so far apart (seconds), one of them is wrong beyond use."""
+"""Where the platform's clock and this machine's differ by this much (seconds), one of them is too wrong to be used."""
 DRAIN_EXTRA_S = 5.0
 """After a stop, requests in flight may take their own time-out and this much longer (seconds)."""
 
@@ -71,10 +71,10 @@ class Run:
     """One execution, or one resume, of a manifest. `execute` is called once.
 
     Attributes:
-        limits: as they are in force.
-        last_status: where it stood when that was told last. last_minute: its figures, for plots.
-        actions: what people did and is not in the ledger yet.
-        begun: it is set as soon as items may `join`.
+        limits: the limits that are in force now.
+        last_status: the status that was last told. last_minute: the figures of the run's last minute, for plots.
+        actions: actions of people that are not in the ledger yet.
+        begun: an event that is set as soon as items may `join`.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Run:
         self.last_status = begun.after(surroundings.before)
 
     def stop(self, reason: BulkError) -> None:
-        """Offer nothing new, let what is in flight end. The first reason counts."""
+        """Offer no new items, and let requests in flight end. The first reason counts."""
         if self._stopped_by is not None:
             return
         self._stopped_by = reason
@@ -130,12 +130,12 @@ class Run:
         self._room.draining.set()
 
     def stop_now(self, reason: BulkError) -> None:
-        """Stop as `stop` does, and give up what is in flight: the next run settles it."""
+        """Stop as `stop` does, and give up the requests in flight; the next run settles them."""
         self.stop(reason)
         self._worker_scope.cancel()
 
     def join(self, joined: Joined) -> None:
-        """Work on these items, too; `begun` is set."""
+        """Work on these items too. `begun` must be set."""
         assert self._item_runner is not None, "it has begun"
         for job, indexes in joined.items.items():
             self._progress[job].take_on(indexes)
@@ -145,22 +145,22 @@ class Run:
         self.scheduler.join(joined.parts)
 
     def expect_no_more(self) -> None:
-        """Expect no more items to join: the run ends when it has done what it has."""
+        """Expect no more items to join: the run ends when the items that it has are done."""
         self.scheduler.board.expects_more = False
         self.scheduler.begin()
 
     @property
     def left(self) -> int:
-        """Items that it still has to do (count)."""
+        """Items that the run still has to do (count)."""
         return sum(progress.left for progress in self._progress)
 
     @property
     def is_cut(self) -> bool:
-        """Whether requests that were in flight were given up: they may still arrive."""
+        """Whether requests in flight were given up; they may still arrive at the platform."""
         return self._worker_scope.cancel_called
 
     def pause(self) -> None:
-        """Offer and send nothing until `go_on`; what is in flight ends, and what was lost is settled."""
+        """Offer and send nothing until `go_on`. Requests in flight end, and lost writes are settled."""
         self.scheduler.pause()
         self.governor.pause()
 
@@ -173,7 +173,7 @@ class Run:
         """Put these limits in force from now on.
 
         Raises:
-            ValueError: the reserve would leave nothing of a bucket, and nothing changed.
+            ValueError: the reserve would leave nothing of a bucket; the limits stay as they were.
         """
         if limits.reserve != self.limits.reserve:
             self.governor.set_reserve(limits.reserve.of)
@@ -183,12 +183,12 @@ class Run:
         self._time_limit.set(limits.max_duration_s)
 
     def note_action(self, action: Action) -> None:
-        """Have the ledger remember what a person did."""
+        """Keep the action of a person, to be written to the ledger."""
         (self.actions if self._recorder is None else self._recorder.actions).append(action)
 
     @property
     def state(self) -> str:
-        """`running`, `pausing`, `paused`, `draining`."""
+        """The state of the run: `running`, `pausing`, `paused` or `draining`."""
         if self._stopped_by is not None:
             return "draining"
         if not self.scheduler.is_paused:
@@ -197,11 +197,11 @@ class Run:
 
     @property
     def has_run_dry(self) -> bool:
-        """Whether all that may be offered now has ended, and work is left."""
+        """Whether all items that may be offered now have ended, and other items are left."""
         return not self._is_complete and self._stopped_by is None and self._refused is None
 
     async def _drain_when_stopped(self) -> None:
-        """Offer nothing more: who waits for a permit waits for nothing."""
+        """Drain the governor once nothing more is offered: a wait for a permit would be in vain."""
         await self.scheduler.stopped.wait()
         self.governor.drain()
 
@@ -209,7 +209,7 @@ class Run:
         if str(refusal) not in self._refusals:
             self._refusals.append(str(refusal))
             self._refused = CredentialRefused(refusal.credential, "; ".join(self._refusals[:MOST_REFUSALS]))
-            if len(self.governor.accounts) > 1:  # else that is the end of the run, which says why
+            if len(self.governor.accounts) > 1:  # with one account the run ends, and its reason says the same
                 self._display.note(str(refusal))
 
     def _on_ended(self, job: Job, outcome: Outcome) -> None:
@@ -228,7 +228,7 @@ class Run:
         """Run to the end, or until something stops it.
 
         Raises:
-            CredentialMissing: a credential's source has none; nothing was sent.
+            CredentialMissing: the source of a credential has no token; nothing was sent.
             BulkError: the ledger can't be written any more.
         """
         await open_plain(self._manifest.jobs, self._progress, self._credentials, self.governor)
@@ -272,7 +272,7 @@ class Run:
             finally:
                 recorder.close()
         self._recorder, self.actions = None, recorder.actions
-        # what ended in memory and could not be written has not ended: a resume settles it
+        # an item whose outcome could not be written has not ended: a resume settles it
         self._is_complete = self.scheduler.is_complete and recorder.failure is None
         state = "complete" if self._is_complete else "stopped"
         self.last_status = snapshot.status(state, str(self._stopped_by or self._refused or "")).after(around.before)
@@ -321,8 +321,8 @@ class Run:
         )
 
     def _began_at(self) -> float | None:
-        """Return when the run was first begun, by the platform's clock (UTC epoch seconds): the same in all its
-        processes; None where its clock and ours are so far apart that one of them must be wrong."""
+        """Return when the run first began, by the platform's clock (UTC epoch seconds), the same in all its processes.
+        None: the platform's clock and this machine's differ so much that one of them must be wrong."""
         offset = self.governor.time.middle(self._clock.monotonic()) - self._clock.now()
         return self._ledger.planned_from(self._ledger.began_at + offset if abs(offset) < CLOCKS_APART_S else None)
 
@@ -363,7 +363,7 @@ class Run:
             await self._clock.sleep(self._around.tick_s or STATUS_S)
 
     async def _limit_drain(self) -> None:
-        """Let what is in flight end within its own time-out; what does not is cancelled and settled by the next run."""
+        """Let requests in flight end within their time-out; cancel the others, which the next run settles."""
         await self._room.draining.wait()
         await self._clock.sleep(self.limits.request_timeout_s + DRAIN_EXTRA_S)
         self._worker_scope.cancel()
@@ -395,6 +395,6 @@ class Run:
 
 
 async def _to_the_end(recorder: Recorder) -> None:
-    """Let the outcomes that were handed over be written, whatever ends the workers, until `close`."""
+    """Have the recorder write all outcomes that were handed over until `close`, whatever ends the workers."""
     with anyio.CancelScope(shield=True):
         await recorder.run()

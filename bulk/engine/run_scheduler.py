@@ -1,4 +1,4 @@
-"""The scheduler that a run needs: whether single items wait for others, and whether items are apart by who pays."""
+"""Chooses the scheduler of a run: by whether single items wait for others, and whether items are split by payer."""
 
 from collections.abc import Mapping
 
@@ -19,13 +19,13 @@ def scheduler_of(
     credentials: Mapping[str, AnyCredential],
     board: Board | None,
 ) -> Scheduler:
-    """Return it, over the items of `checked`, as far as they are left.
+    """Return the scheduler that a run needs, over the items of `checked` that are left.
 
     Args:
         board: see `Scheduler`.
 
     Raises:
-        RunDirectoryError: what items wait for can't be read.
+        RunDirectoryError: the links between items and those that they wait for can't be read.
     """
     manifest, progress = checked.manifest, resume_state.progress
     window = manifest.limits.concurrency
@@ -39,6 +39,6 @@ def scheduler_of(
         kind = RoutedScheduler if is_routed else Scheduler
         scheduler = kind(manifest.jobs, progress, streams.offered, streams.index, window, board)
     for number, check in enumerate(checked.jobs):
-        if check.copies and not scheduler.board.is_shared:  # of a shared run, each is sent
+        if check.copies and not scheduler.board.is_shared:  # in a shared run, copies are sent too
             progress[number].set_copies(streams.copies[number].bits(number, check.items))
     return scheduler

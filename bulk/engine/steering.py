@@ -1,7 +1,7 @@
-"""What a person does to a run while it goes on: look, pause, go on, stop, change a limit.
+"""What a person can do to a run while it goes on: look, pause, go on, stop, change a limit.
 
-All but looking is remembered in the table `actions`. One Steering lives as long as a process holds the run directory:
-what is asked while the manifest is being checked is done as soon as the run begins. Source: interface.md §5.
+Everything but looking is recorded in the table `actions`. One Steering lives as long as a process holds the run
+directory: a request that arrives during the check is carried out as soon as the run begins. Source: interface.md §5.
 """
 
 import os
@@ -28,17 +28,18 @@ from bulk.status import Display, RunStatus
 
 SETTABLE = ("concurrency", "reserve", "failures", "max_duration", "priority.JOB")
 PRIORITY = "priority."
-"""Before the name of a job: what is set is its priority."""
+"""Prefix before the name of a job, with which the priority of that job is set."""
 NONE = "none"
-"""Takes a limit away that need not be there."""
+"""The value that removes a limit, where the limit is optional."""
 
 
 class Steering:
-    """Answers for one run (`control.server.Steered`).
+    """Answers the requests of the control socket for one run (`control.server.Steered`).
 
     Args:
-        limits: as the process was started with; `concurrency` may be lowered, and raised again up to that.
-        priorities: of the jobs, by name.
+        limits: the limits that the process was started with; `concurrency` can be lowered, and raised again up to its
+            value here.
+        priorities: the priorities of the jobs, by name.
     """
 
     def __init__(self, name: str, limits: Limits, priorities: Mapping[str, int], clock: Clock) -> None:
@@ -53,7 +54,7 @@ class Steering:
         self._checked = RunStatus(name=name, state="checking", at=now, started_at=now)
 
     def attach(self, run: Run) -> None:
-        """Attach the run that was checked; what was asked meanwhile is done now."""
+        """Attach the run that was checked, and carry out what was asked meanwhile."""
         self._run = run
         run.actions += self._actions
         self._actions = []
@@ -114,7 +115,7 @@ class Steering:
             self._run.note_action(action)
 
     def note_start(self, again: Again) -> None:
-        """Note that a person had the run gone on with, or items of it run again, in this very process."""
+        """Note that a person had this process resume the run, or retry items of it."""
         self._note(Ask(verb=again.verb, args=again.args), f"{user_name(os.getuid())} ({again.by[:40]})", self._state)
 
     def _done(self, ask: Ask) -> Mapping[str, Any] | None:
@@ -177,8 +178,7 @@ class Steering:
             set_priority(run.scheduler, run.scheduler.numbers[job], priority)
 
     def follow(self, display: Display) -> Display:
-        """Return a display that shows the same as `display`, of which `status` and `watch` tell while the check goes
-        on."""
+        """Return a display that shows the same as `display`; `status` and `watch` report from it during the check."""
         return _Followed(display, self)
 
     def note_check(self, status: RunStatus) -> None:
@@ -205,10 +205,13 @@ class _Followed:
 
 
 def changed(limits: Limits, name: str, given: object, most_concurrency: int) -> Limits:
-    """Return the limits with one of them as it was given, as text; `most_concurrency`: that the run was started with.
+    """Return the limits with one of them changed to the value `given`, a text.
+
+    Args:
+        most_concurrency: the concurrency that the run was started with (count).
 
     Raises:
-        ValueError: it can't be; the message says what was expected.
+        ValueError: the limit can't have that value, or can't be set; the message says what was expected.
     """
     match name:
         case "concurrency":
@@ -226,8 +229,10 @@ def changed(limits: Limits, name: str, given: object, most_concurrency: int) -> 
 
 
 def in_force(limits: Limits, priorities: Mapping[str, int]) -> Mapping[str, Any]:
-    """Return all that can be set, as it is: counts, shares such as `10%`, seconds, null where there is no limit; and
-    the priority of each job."""
+    """Return the current value of everything that can be set: each limit and the priority of each job.
+
+    Values are counts, shares such as `10%`, or seconds; null where there is no limit.
+    """
     return {
         "concurrency": limits.concurrency,
         "reserve": limits.reserve.given,

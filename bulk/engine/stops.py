@@ -1,4 +1,4 @@
-"""What stops a run that nobody stopped: its time is over, too many items have failed, or no API is there at all."""
+"""What stops a run by itself: its time is over, too many items have failed, or the platform has no API there."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,13 +16,13 @@ from bulk.schedule.job_progress import JobProgress
 from bulk.schedule.scheduler import Scheduler
 
 SHARES_FROM = 100
-"""A share is of the items that have ended, from so many on (count)."""
+"""A limit that is a share applies once this many items have ended (count)."""
 MISSING = 3
-"""The first items that have to be missing until it is asked whether an API is there, unless one is left (count)."""
+"""How many of the first items have to be missing before `GET /user` is asked (count), unless only one is left."""
 
 
 def exceeded(limit: Share | None, outcome: Outcome, progress: Sequence[JobProgress]) -> RunStopped | None:
-    """Return why the run has to stop by `limits.failures`; None where it goes on. `outcome` is not counted yet."""
+    """Return why `limits.failures` stops the run; None: the run goes on. `outcome` is not in `progress` yet."""
     if limit is None or outcome.kind is not OutcomeKind.FAILED:
         return None
     failed = sum(each.ended.get(OutcomeKind.FAILED, 0) for each in progress) + 1
@@ -36,7 +36,7 @@ class TimeLimit:
     """Stops a run when its time is over: `limits.max_duration`, which `bulk set` can change; `run` is its task.
 
     Args:
-        began_at: from when on it is counted (monotonic); None: from when `run` is called.
+        began_at: when the time starts to count (monotonic); None: when `run` is called.
     """
 
     def __init__(self, clock: Clock, most_s: float | None, began_at: float | None = None) -> None:
@@ -44,7 +44,7 @@ class TimeLimit:
         self._changed = anyio.Event()
 
     def set(self, most_s: float | None) -> None:
-        """Let the run take that long from its start on (seconds); None: for ever."""
+        """Let the run take at most `most_s` seconds from its start; None: without a limit."""
         self._most_s = most_s
         self._changed.set()
 
@@ -62,14 +62,14 @@ class TimeLimit:
 
 
 class ApiDoubt:
-    """Ends a run of which everything is missing; `run` is its task.
+    """Ends a run if all of its first items are missing and the platform has no API; `run` is its task.
 
     A server that answers everything with 404 looks like a platform without limits and without any of the items. Where
     limits and the first items are missing, `GET /user` decides before more items are lost.
 
     Args:
-        failures, progress: of each job.
-        stop: called where no API is there.
+        failures, progress: one entry for each job.
+        stop: is called if there is no API.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class ApiDoubt:
             self._due.set()
 
     async def run(self) -> None:
-        """Wait until it is due; nothing else is sent then until `GET /user` has been answered."""
+        """Wait until the first items are missing, then send `GET /user`; nothing else is sent until it is answered."""
         await self._due.wait()
         governor = self._room.governor
         tokens = [account.token for account in governor.accounts.values() if not account.is_minted]
-        # where limits are off, nothing is counted
+        # limits are off here, so that this request needs no permit
         answer = await self._room.transport.send(ASK_USER, tokens[0], None) if tokens else None
         if isinstance(answer, Reply) and answer.status == 404 and (missing := self._missing()):
             self._stop(
@@ -111,6 +111,6 @@ class ApiDoubt:
             governor.go_on()
 
     def _missing(self, last: int = 0) -> int:
-        """Return how many items were missing; 0 where any ended otherwise. `last` are not in `progress` yet."""
+        """Return how many items were missing; 0 if any ended otherwise. `last`: items not in `progress` yet (count)."""
         missing = sum(each.counts.get(ErrorCode.NOT_FOUND, 0) for each in self._failures)
         return missing if missing == sum(sum(each.ended.values()) for each in self._progress) + last else 0

@@ -1,4 +1,4 @@
-"""What a run takes from outside and gives back: clock, disk, wire, who listens; and how it ended."""
+"""What a run takes from outside, such as clock, disk, wire and listener, and what it gives back: how it ended."""
 
 import os
 import random
@@ -29,7 +29,7 @@ class Listener(Protocol):
     """Hears of items once their outcome is durable; the library's `map` is one."""
 
     async def durable(self, finished: Sequence[Finished]) -> None:
-        """Note that these have ended, for good."""
+        """Take in items that have ended and whose outcomes are durable."""
 
 
 @dataclass(slots=True)
@@ -37,23 +37,25 @@ class Surroundings:
     """What a run takes from outside, so that a simulation can hand in its own.
 
     Attributes:
-        dice: jitter; seeded in a simulation.
+        dice: random numbers for jitter; seeded in a simulation.
         disk: runs blocking ledger work.
-        connector: of aiohttp; None makes a TCP one. wire: what requests leave by; None: HTTP.
-        tick_s: how often the display is told (seconds); 0.0: as ever.
+        connector: a connector of aiohttp; None: a new one for TCP. wire: sends the requests; None: HTTP.
+        tick_s: time between two updates of the display (seconds); 0.0: the usual time.
         cache: folder of stored validators and bodies; None: none are kept.
         handles_signals: SIGINT and SIGTERM stop the run (only in the main thread).
         is_steered: there is a control socket in the run directory.
-        environ: where the secrets of items are, for `env:`. secrets: all places of them; None: by `environ`, and by the
-            manifest's folder.
+        environ: environment variables that hold secrets of items, for `env:`. secrets: where all secrets of items are
+            read; None: from `environ` and the folder of the manifest.
         listener: hears of items once their outcome is durable.
-        approve: is asked before a run begins; None: it just begins.
-        peers, board: where other workers share the budgets, or the run.
-        accepted_waves: waves that go on although they are over a budget. judge: hears how each item ended; returns why
-            the run has to stop. on_made: hears of a job whose items were made, and does the same.
-        began_at: when the first wave began (monotonic); None: there are none. opens_at: nothing is sent before
-            (monotonic). before: where the wave before has ended, whose counts go on.
-        is_preview: items are only looked at. planned: what an approved plan has seen; what is otherwise now stays.
+        approve: is asked before a run begins; None: the run begins without a question.
+        peers, board: are given if other workers share the budgets, or the run.
+        accepted_waves: waves that go on although they are over a budget (numbers).
+        judge: is called with the outcome of each item, and returns the reason why the run has to stop, or None.
+        on_made: is called with a job whose items were just made from results, and returns the same.
+        began_at: when the first wave began (monotonic); None: there are no waves. opens_at: nothing is sent
+            before this time (monotonic). before: the status at the end of the wave before, whose counts go on.
+        is_preview: items are only looked at, not written.
+        planned: what an approved plan has seen; an item for which something else is there now is not written.
     """
 
     clock: Clock = field(default_factory=Clock)
@@ -83,7 +85,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended, this time: exit code and, where it was stopped, why."""
+    """How this execution of a run ended: the exit code and, where it was stopped, the reason."""
 
     exit_code: int
     why: str

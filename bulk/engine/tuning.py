@@ -1,7 +1,7 @@
-"""The garbage collector while requests run: what is there at the start is not looked at again, and the rest seldom.
+"""Tunes the garbage collector while requests run: it skips the objects from before, and looks at new ones seldom.
 
-Hardly anything that a request makes is a cycle, so that looking often finds nothing and costs a tenth of the time. As
-before when the last run of this process has ended. Source: performance.md.
+Requests make hardly any cycles, so that looking often finds nothing and costs a tenth of the time. The old settings are
+back when the last run of this process has ended. Source: performance.md.
 """
 
 import contextlib
@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator
 
 THRESHOLDS = (50_000, 50, 50)
-"""New containers before a look at the youngest, and looks before one at the older ones (count)."""
+"""New containers before a look at the youngest generation, and looks before one at each older generation (counts)."""
 MOST_GROWTH, MOST_MORE = 1.25, 200_000
-"""Memory may grow by this and so many blocks until all of what is set aside is looked at: see `_set_aside`."""
+"""Memory may grow by this factor plus this many blocks until all frozen objects are looked at: see `_set_aside`."""
 
 _under_way = 0
 _before = (0, 0, 0)
@@ -26,7 +26,7 @@ def quiet_collector() -> Iterator[None]:
     if _under_way == 0:
         _before = gc.get_threshold()
         _set_aside()
-        if _before[0]:  # 0: somebody has switched it off
+        if _before[0]:  # 0: automatic collection is switched off
             gc.set_threshold(*THRESHOLDS)
     _under_way += 1
     try:
@@ -39,12 +39,12 @@ def quiet_collector() -> Iterator[None]:
 
 
 def _set_aside() -> None:
-    """Freeze what is there. Python forgets then how much of it is new, and would never look at what the runs before
-    have left: a process that makes one run after the other would grow without end.
+    """Freeze the objects that exist. Once memory has grown enough, collect the frozen ones first: Python would never
+    look at what earlier runs have left, and a process that makes one run after the other would grow without end.
     """
     global _looked_at  # noqa: PLW0603 - there is one collector in a process
     gc.freeze()
-    there = sys.getallocatedblocks()  # counting what is set aside would take longer than many a run
+    there = sys.getallocatedblocks()  # to count the frozen objects would take longer than many a run
     if not _looked_at:
         _looked_at = there
     elif gc.isenabled() and there > MOST_GROWTH * _looked_at + MOST_MORE:

@@ -1,12 +1,12 @@
-"""Items of a lane that share their requests: their operation's `steps_combined`, the intents of all, then each alone.
+"""Items of a lane that share requests run their operation's `steps_combined` together; what that leaves runs alone.
 
     steps_combined ──write─▶ intents of those that share it (durable) ──▶ send ──▶ an outcome for each
                                                                              └──▶ refused, lost: none
 
-There is no second way through trouble: what does not go well ends with no outcome, and the scheduler offers each of the
-items by itself. So one bad name does not fail the others, and an item whose answer was lost is settled by its own
-read-back, in this process as in the next one. It is only for writes that may be repeated. Source: operations.md
-(policy I).
+There is no second way through trouble: if a shared request does not go well, its items get no outcome, and the
+scheduler offers each of them by itself. So one bad name does not fail the others, and an item whose answer was lost is
+settled by its own read-back, in this process as in the next one. Only writes that may be repeated are combined. Source:
+operations.md (policy I).
 """
 
 import logging
@@ -68,7 +68,7 @@ class CombinedRun:
                 else:
                     if self._is_stale(request, entries):
                         steps.close()
-                        return nothing  # each alone: only what is as it was planned is written
+                        return nothing  # each is tried alone: only items that are still as planned are written
                     await shared.let_late_writes_pass(operation, first, first.item, request, context)
                     answer = await self._write(request, entries, writes, context)
                     written = request
@@ -86,7 +86,7 @@ class CombinedRun:
             return request
         except FileError:
             return nothing
-        except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
+        except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: the request can't be sent
             about = {"job_number": first.job, "item": first.index}
             log.warning("%s can't combine %d items", operation.name, len(entries), exc_info=flaw, extra=about)
             if written is not None:
@@ -104,7 +104,7 @@ class CombinedRun:
     async def _write(
         self, request: Request, entries: Sequence[Entry], writes: WriteLoop, context: RequestContext
     ) -> Reply | None:
-        """Send a write until it is decided; None where it was refused or its answer was lost."""
+        """Send a write until it is decided; return None where it was refused or its answer was lost."""
         sharing = [entries[place] for place in request.shared_by]
         if request.effect is not Effect.SET or not sharing:
             raise OperationFlaw(f"a combined request can't be sent: {request.method} {request.path}")

@@ -39,7 +39,7 @@ class FileContents:
             return await beside(self._disk, lambda: load_files(self._base_dir, operation, entry))
 
     async def refuse_changes(self, operation: AnyOperation, entry: Entry) -> None:
-        """Do what `load` does, for an item that need not be sent: nothing is converted.
+        """Raise what `load` raises, for an item that need not be sent, without converting anything.
 
         Raises:
             FileError: as `load`.
@@ -50,7 +50,7 @@ class FileContents:
 
 
 def sent_digest(operation: AnyOperation, entry: Entry) -> bytes:
-    """Return the `sent_digest` of an item, from what the check found of its files; empty where it has none."""
+    """Return the `sent_digest` of an item, from what the check found in its files; empty where no digest is known."""
     if not isinstance(operation, SkipsUnchanged):
         return b""
     named = _named(operation, entry.item)

@@ -1,4 +1,4 @@
-"""One step of an operation's generator, whatever bug it has: never the run's end, always its item's.
+"""Advances an operation's generator by one step: a bug in the operation ends its item, and never the run.
 
 Source: design.md §3, §10; failures.md row 76.
 """
@@ -16,11 +16,11 @@ class OperationFlaw(Exception):
 
 
 def advance(steps: Generator[Request, Reply, T], reply: Reply | None, ends: type[T] | tuple[type, ...]) -> Request | T:
-    """Return the next request, or how it ended.
+    """Return the next request of the steps, or the value that they ended with.
 
     Args:
         reply: the answer to the last request; None at the beginning.
-        ends: what may come at the end.
+        ends: the types of values that the steps may end with.
 
     Raises:
         OperationFlaw: the operation raised; the cause is attached.
@@ -30,7 +30,7 @@ def advance(steps: Generator[Request, Reply, T], reply: Reply | None, ends: type
     except StopIteration as end:
         value: T = end.value
     except MemoryError:
-        raise  # the machine's, and no flaw of the item
+        raise  # a lack of the machine, and no flaw of the item
     except Exception as flaw:
         raise OperationFlaw(f"{type(flaw).__name__}: {flaw}") from flaw
     if not isinstance(value, ends):

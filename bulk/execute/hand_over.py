@@ -21,10 +21,10 @@ from bulk.schedule.queues import Work
 from bulk.schedule.scheduler import Scheduler
 
 _KEPT = (OutcomeKind.SUCCEEDED, OutcomeKind.FAILED)
-"""Before-images are kept of what has changed something, for certain or in part."""
+"""Outcomes of items that have changed something, for certain or in part: their before-images are kept."""
 
 RESULT_BYTES = 1_500
-"""What a finished item takes in memory beside its payload, about (bytes)."""
+"""About the memory that a finished item takes beside its payload (bytes)."""
 
 
 class HandOver:
@@ -47,11 +47,11 @@ class HandOver:
 
     @property
     def is_full(self) -> bool:
-        """Whether who brings more should `wait_room` first."""
+        """Whether a caller should `wait_room` before it hands over more."""
         return self._recorder.is_full
 
     def end(self, job: Job, work: Work, outcome: Outcome, tally: ItemTally) -> None:
-        """Hand an outcome to the recorder, free its lane."""
+        """Hand an outcome to the recorder, and free the lane of its item."""
         self._record(job, work.entry, outcome, tally)
         if self._body_reader.holds(tally):
             self._recorder.hold(tally)
@@ -59,7 +59,7 @@ class HandOver:
 
     def end_combined(self, job: Job, work: Work, outcomes: Sequence[Outcome | None], tally: ItemTally) -> None:
         """End items that shared their requests; the scheduler keeps those that have no outcome."""
-        tally.body_bytes //= work.items  # what was answered is in memory once
+        tally.body_bytes //= work.items  # the answers that they share are in memory once
         befores = tally.befores or {}
         for place, (entry, outcome) in enumerate(zip(work.entries, outcomes, strict=True)):
             if outcome is not None:
@@ -75,7 +75,7 @@ class HandOver:
         self._scheduler.mark_ended(job.number, work.entry.index, outcome)
 
     def end_invalid(self, job: Job, index: int, fields: dict[str, Any], outcome: Outcome) -> None:
-        """Record an item that was made while the run goes on and can't be used; `fields` is what was made."""
+        """Record a derived item that can't be used; `fields` are those that were made for it."""
         error = outcome.error
         finished = Finished(
             job=job.name,
@@ -95,7 +95,7 @@ class HandOver:
         self._scheduler.mark_ended(job.number, index, outcome)
 
     def end_copy(self, job: Job, entry: Entry, line: Mapping[str, Any], size_bytes: int) -> None:
-        """Record an item as the earlier one ended that asks for the same, and whose line of results is `line`."""
+        """Record a duplicate read with the outcome of the earlier read; `line` is that read's line of the results."""
         error = line["error"]
         outcome = Outcome(
             kind=OutcomeKind(line["outcome"]),

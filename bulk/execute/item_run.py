@@ -3,11 +3,11 @@
     steps ──read──▶ Reply            ──refused──▶ failed
           ──write─▶ intent (durable) ──▶ send ──▶ Reply │ refused │ in doubt ──▶ settle ──▶ outcome │ start over
 
-A write is in doubt when no answer came, when the answer proves nothing (a gateway's, one without what was asked for),
-or when whoever answered may have given up on what was carried out. Starting over is always from the first step: the
-operation looks again and decides again. What a repeat finds is read in the light of the doubt: "already so" means that
-the earlier write was applied, and a failure is settled before it is believed. Of a write that was refused and never in
-doubt, the effect is looked for once (`refused_writes.py`).
+A write is in doubt when no answer came, when the answer proves nothing (a gateway's, or one without what was asked
+for), or when the server that answered may have given up on a write that was carried out. An item always starts over
+from the first step: the operation looks again and decides again. The end of a repeat is read in the light of the doubt:
+"already so" means that the earlier write was applied, and a failure is settled before it is believed. If a write was
+refused and never in doubt, its effect may be looked for (`refused_writes.py`).
 Source: operations.md; failures.md rows 4-7, 22, 24, 42, 78.
 """
 
@@ -61,7 +61,7 @@ _LIMITED = (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY)
 
 
 class _Again(msgspec.Struct, frozen=True):
-    """The steps have to start over because of a conflict with somebody else's write."""
+    """The steps have to start over, because the write conflicts with one of another writer."""
 
     refusal: Outcome
 
@@ -73,8 +73,8 @@ class Shared:
     Attributes:
         late_writes: writes that may still arrive. recent_creations, recent_writes: what this run has just created and
             written.
-        dice: for jitter.
-        is_preview: items are only looked at; planned: what an approved plan has seen.
+        dice: the random numbers for jitter.
+        is_preview: whether items are only looked at. planned: what an approved plan has seen, if there is one.
     """
 
     sender: RequestSender
@@ -95,7 +95,7 @@ class Shared:
             self.sender.return_unused(permit)
 
     def write_loop(self, context: RequestContext, *, is_in_doubt: bool = False) -> WriteLoop:
-        """Return what sends the writes of one item, or of items together."""
+        """Return the loop that sends the writes of one item, or of items that share theirs."""
         return WriteLoop(self.sender, self.recorder, self.clock, self.dice, context, is_in_doubt=is_in_doubt)
 
     async def let_late_writes_pass(
@@ -149,12 +149,12 @@ class ItemRun:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether a write was sent and what came back does not say what became of it."""
+        """Whether a write was sent and no answer shows whether it took effect."""
         return self._lost_write is not None
 
     async def settled_first(self) -> Outcome | None:
-        """Return the outcome, where reading back shows that of what an earlier process has sent; else the steps come
-        next."""
+        """Settle what an earlier process has sent: return the outcome if reading back shows one, or None if the steps
+        come next."""
         # reading back takes permits of its own; keeping this one meanwhile could block them
         self._shared.return_unused(self._context)
         return await self._settle()
@@ -221,11 +221,11 @@ class ItemRun:
             return succeeded(outcome.result, note=APPLIED_BEFORE, payload=outcome.payload)
         if outcome.kind is not _FAILED:
             return outcome
-        # of a repeat, or of a look before it: what an earlier send did may be there all the same, or what this one did
+        # a repeat failed, or the look before it: the effect of an earlier send, or of this one, may still be there
         return await self._unless_it_was_done(await self._settle(outcome) or outcome)
 
     async def _unless_it_was_done(self, outcome: Outcome) -> Outcome:
-        """Return how an item ends whose write was refused: by the refusal, unless its effect is there."""
+        """Return how an item ends whose write was refused: with the refusal, unless the write's effect is there."""
         shared, refused, tally = self._shared, self._refused_write, self._tally
         if refused is None or outcome.kind is not _FAILED:
             return outcome
@@ -272,7 +272,7 @@ class ItemRun:
         return self._entry.job, self._entry.index
 
     async def steps(self) -> Outcome | LostWrite | _Again:
-        """Run the operation's steps once: an outcome, a lost answer, or a conflict to start over from."""
+        """Run the operation's steps once: return an outcome, a lost write, or a conflict to start over from."""
         shared, operation, tally = self._shared, self._operation, self._tally
         if operation.is_read or tally.is_alone:
             steps = operation.steps(self._item)
@@ -280,7 +280,7 @@ class ItemRun:
             steps = shared.recent_writes.steps(operation, self._item, shared.clock.monotonic())
         tally.has_read, self._refused_write = False, None
         written: Request | None = None
-        done: tuple[Request, int] | None = None  # a write that was accepted, and no refusal that is looked into
+        done: tuple[Request, int] | None = None  # the last accepted write; a refusal that the steps handle is none
         try:
             request = advance(steps, None, Outcome)
             while isinstance(request, Request):
@@ -290,7 +290,7 @@ class ItemRun:
                     if isinstance(reply, Outcome):
                         steps.close()
                         return reply if done is None else replace(self._lost(*done), followed_by=reply)
-                    if type(reply.body) is Encoded:  # an item of this operation ended so before, and nothing changed
+                    if type(reply.body) is Encoded:  # the kept result of an earlier item; nothing has changed
                         return unchanged(reply.body)
                     tally.has_read = True
                 else:
@@ -301,7 +301,7 @@ class ItemRun:
                         return answer
                     reply, written = answer, request
                     if reply.status < 400:
-                        if done is None:  # of several writes the first saw what none of them had touched
+                        if done is None:  # only the first of several writes saw the state before all of them
                             tally.before = self._before(request)
                         done = request, reply.status
                     else:
@@ -310,7 +310,7 @@ class ItemRun:
                 if tally.kept_as is not None and tally.result_of and isinstance(request, Outcome):
                     return shared.sender.note_result(request, reply, self._context)
             return request
-        except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
+        except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: the request can't be sent
             about = {"job_number": self._entry.job, "item": self._entry.index}
             log.warning("%s #%d can't use an answer", operation.name, self._entry.index, exc_info=flaw, extra=about)
             if written is not None:
@@ -346,17 +346,17 @@ class ItemRun:
         return self._decided(request, tried, reply.status)
 
     def _decided(self, request: Request, tried: Tried, status: int) -> Outcome | LostWrite | _Again:
-        """Return what an answer means that is no success and not waited for."""
+        """Return what an answer means that is neither a success nor a reason to wait."""
         if tried.kind in _IN_DOUBT and not is_in_progress(tried):
             if status not in REDIRECT_STATUSES:
                 return self._lost(request, status)
-            # led elsewhere, where no write is sent: who did so may have carried it out before
+            # no write follows a redirect; the server that redirects may have carried the write out before
             self._lost_write = lost_again(self._lost_write, self._lost(request, status))
         return self._refused(request, tried)
 
     def _is_to_be_settled(self, request: Request, tried: Tried) -> bool:
-        """Return whether a write that was refused is looked for before it is sent again: who refuses so, such as a
-        limit, may stand behind what does it. Where a second application can't happen, the doubt alone is noted."""
+        """Return whether the effect of a refused write is looked for before it is sent again: a refusal, such as a
+        limit's, may come after the write was carried out. Where it can't be applied twice, only note the doubt."""
         if not request.effect.may_repeat_at_once:
             return True
         assert tried.reply is not None, "it was refused"
@@ -370,28 +370,28 @@ class ItemRun:
         return False
 
     def _doubt_what_was_refused_otherwise(self, tried: Tried) -> None:
-        """Note that an earlier send may have been carried out: the write was refused, and the same now gets another
-        answer. Where it is refused like that to the end, it was not.
+        """Note that an earlier send may have been carried out, if the write was refused before and now gets another
+        answer. A write that is refused in the same way to the end was not carried out.
         """
         if self._doubted is not None and tried.kind is not self._doubted[0]:
             self._lost_write, self._doubted = lost_again(self._lost_write, self._doubted[1]), None
 
     def _refused(self, request: Request, tried: Tried) -> Outcome | _Again:
-        """Return a refusal; a conflict with somebody else's write is worth another look where the steps look first."""
+        """Return the refusal; or `_Again` for a conflict with another writer, where the steps look first."""
         outcome, status = outcome_of(tried), None if tried.reply is None else tried.reply.status
         if status is not None:
             self._note_refusal(request, status)
         return _Again(outcome) if status == 409 and request.effect is Effect.COMPARE_AND_SWAP else outcome
 
     def _note_refusal(self, request: Request, status: int) -> None:
-        """Note that a write was refused. Where nobody knew what was there before it, it may have been so as it is
-        asked for."""
+        """Note that a write was refused, if it was seen what was there before. Otherwise what it asks for may have
+        been there already, and would look like its effect."""
         if self._tally.has_read or request.before not in (UNSEEN, None):
             self._refused_write = self._lost(request, status)
 
     def _before(self, request: Request) -> Any:
         """Return what was there before a write that was accepted: what the platform compared, or else what was seen
-        before the first send, because a repeat may have seen what that one left."""
+        before the first send, because a repeat may have seen what the first send left."""
         if self._lost_write is None or request.effect is Effect.COMPARE_AND_SWAP:
             return own_before(request)
         return self._lost_write.lost.before

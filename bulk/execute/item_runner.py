@@ -1,7 +1,7 @@
-"""Brings items to their outcomes, for all workers: what one item needs before it is sent and leaves behind afterwards.
+"""Brings items to their outcomes, for all workers: prepares each before it is sent, and notes what it leaves behind.
 
-`item_run.py` is the story of one item. Here are what they share: doubts of earlier processes, what this run has just
-created and written, and writes that may still arrive.
+`item_run.py` follows one item. This module keeps what the items share: doubts of earlier processes, what this run has
+just created and written, and writes that may still arrive.
 """
 
 import logging
@@ -27,7 +27,7 @@ from bulk.redaction import remember
 log = logging.getLogger("bulk.execute")
 
 _OF_READS, _OF_WRITES = (OutcomeKind.FAILED,), (OutcomeKind.FAILED, OutcomeKind.UNCHANGED)
-"""Outcomes that may be of a moment: what was just written is not seen by every copy of the platform at once."""
+"""Outcomes that may hold for a moment only: not every copy of the platform shows at once what was just written."""
 _WITH_FILES, _COMPLETED = (TakesFiles, SkipsUnchanged), (HoldsSecrets, PlannedOnce)
 
 
@@ -36,10 +36,10 @@ class ItemRunner:
 
     Args:
         contents: reads the files that items name.
-        secrets: where those of items are.
-        began_at: when the run was first begun (UTC epoch seconds, platform time), None while nobody can know; asked
-            when an item is sent.
-        sent_writes: what was sent before, for operations that need not repeat it; None: that is not known.
+        secrets: where the secrets of items are.
+        began_at: returns when the run was first begun (UTC epoch seconds, platform time), or None while that is not
+            known; called when an item is sent.
+        sent_writes: the writes that were sent before, for operations that need not repeat them; None: not known.
         resume_state: what earlier processes of the run have left under way.
 
     Attributes:
@@ -62,8 +62,9 @@ class ItemRunner:
         self.doubt(resume_state.open_intents)
 
     def doubt(self, open_intents: Mapping[tuple[int, int], Intent]) -> None:
-        """Note that whoever had these items before has sent this, and that it is not known how it ended: it is settled
-        first.
+        """Note that an earlier process or worker has sent these writes, and that it is not known how they ended.
+
+        Each of them is settled before its item goes on.
         """
         since, names = self.shared.clock.monotonic(), self.shared.recent_creations.names()
         for key, sent in open_intents.items():
@@ -114,7 +115,7 @@ class ItemRunner:
                 shared.return_unused(context)
 
     def _was_sent(self, operation: AnyOperation, entry: Entry, digest: bytes) -> bool:
-        """Return whether nothing has to be sent: what was sent before is the same, and there is no doubt about it."""
+        """Return whether nothing has to be sent, because the same was sent before and the item is not in doubt."""
         if self._sent_writes is None or not isinstance(operation, SkipsUnchanged):
             return False
         if self.shared.is_preview or self.is_in_doubt(entry):
@@ -123,7 +124,7 @@ class ItemRunner:
         return self._sent_writes.was_sent(_place(operation, entry.item), digest, since)
 
     def _note_sent(self, operation: AnyOperation, item: Item, outcome: Outcome, digest: bytes) -> None:
-        """Note what was taken; of what was not, or nobody knows, that it has to be sent."""
+        """Note the digest that the platform has taken; if the item did not succeed, note that it has to be sent."""
         if self._sent_writes is not None:
             taken = digest if outcome.kind is OutcomeKind.SUCCEEDED else b""
             self._sent_writes.note(_place(operation, item), taken, self.shared.clock.now())
@@ -131,7 +132,7 @@ class ItemRunner:
     def _remember(
         self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, tally: ItemTally
     ) -> None:
-        """Remember what a write has changed, for those who come to it after this item."""
+        """Remember what a write has changed, for the items that come to the same thing later."""
         if may_create(operation, effect):
             tally.new_names = names_made(operation, item, effect, outcome)
             self.shared.recent_creations.add(tally.new_names, self.shared.clock.monotonic())

@@ -16,9 +16,9 @@ class JobStreams:
     """Opens the items of each job as a stream, and knows the lanes of all of them.
 
     Attributes:
-        checked: whose items they are. workspace: where the check has put its files.
+        checked: the checked manifest. workspace: the folder in which the check has put its files.
         index: the lanes of the items that the manifest names.
-        copies: for each job, in running order.
+        copies: the duplicate reads of each job, in running order.
     """
 
     def __init__(self, checked: Checked, workspace: Path) -> None:
@@ -36,18 +36,18 @@ class JobStreams:
         return EntryStream(self.checked, number, self.workspace)
 
     def offered(self, number: int) -> Stream | None:
-        """Return the same; None where the index says what is next: some may have to wait for others, or lie in a
-        copy."""
+        """Return the items of a job, in order; None where the index says which item is next, because items may have to
+        wait for others, or lie in a spool."""
         job = self.checked.manifest.jobs[number]
         is_laned = self._has_several or self.checked.jobs[number].is_laned or is_spooled(job)
         return None if is_laned and not job.operation.is_read else self.stream(number)
 
     def made(self, number: int, index: LaneIndex, copies: Copies) -> None:
-        """Note that the items of that job were made: `index` has them, and `copies` says which ask for the same."""
+        """Note that the items of a job were made: `index` has them, and `copies` says which are duplicate reads."""
         self._made[number], self.copies[number] = index, copies
 
     def close(self) -> None:
-        """Let go of the files that are open."""
+        """Close the files that are open."""
         for copies in self.copies:
             copies.close()
         for index in (self.index, *self._made.values()):

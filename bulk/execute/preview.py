@@ -1,7 +1,8 @@
-"""What an item would do, seen without doing it: its operation's own steps, driven to their first write.
+"""Finds out what an item would do without doing it: drives its operation's own steps up to their first write.
 
-There is no flag that an operation could forget: here nothing but reads is sent, whatever it asks for. One whose writes
-may begin without a read says what shows the same (`LooksFirst`). What it read is asked for again when the plan is run.
+There is no flag that an operation could forget: nothing but reads is sent here, whatever the operation asks for. An
+operation whose writes may begin without a read names reads that show the same (`LooksFirst`). What was read is asked
+for again when the plan is run.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ log = logging.getLogger("bulk.execute")
 
 CREATE, CHANGE, EQUAL, CONFLICT, PENDING, BLIND = "create", "change", "equal", "conflict", "pending", "unseen"
 VERDICTS: Final = (CREATE, CHANGE, EQUAL, CONFLICT, PENDING, BLIND)
-"""What is found of an item. `pending`: what it needs is not there yet. `unseen`: it can't be looked at."""
+"""What a look finds. `pending`: what the item needs is not there yet. `unseen`: the item can't be looked at."""
 
 _READS = ("GET", "HEAD")
 _CREATES = (Effect.CREATE, Effect.CREATE_UNIQUE)
@@ -47,17 +48,17 @@ class Planned:
         return not is_seen or record[1:] != digest_of(_compared(before, effect))
 
     def is_gone(self, job: int, index: int, outcome: Outcome) -> bool:
-        """Return whether an item that has sent nothing failed by what is there, and not when the plan was made."""
+        """Return whether an item failed, before it sent anything, because of a state that the plan did not find."""
         if outcome.error is None or outcome.error.code not in (ErrorCode.NOT_FOUND, ErrorCode.CONFLICT):
             return False
         record = self._record(job, index)
         return VERDICTS[record[0]] in (CREATE, CHANGE, EQUAL) if record else False
 
     def _record(self, job: int, index: int) -> bytes | None:
-        """Return what was seen of an item; empty: it is none of the plan; None: nobody could look."""
+        """Return what was seen of an item; empty: the plan has no such item; None: it could not be looked at."""
         records = self.records.get(job)
         if records is None:
-            return None  # its items are made from results
+            return None  # the items of this job are made from results
         record = records[index * RECORD_BYTES : (index + 1) * RECORD_BYTES]
         if len(record) != RECORD_BYTES:
             return b""
@@ -68,8 +69,8 @@ RECORD_BYTES: Final = 17
 
 
 def _compared(before: Any, effect: Effect) -> Any:
-    """Return what a plan keeps of a before-image. Of a creation it is that nothing like it is there, for which the
-    operation has looked: the ids of all that is there change with each creation beside it."""
+    """Return what a plan keeps of a before-image. For a creation that is None: the operation has looked, and nothing
+    like it is there. The ids of what is there would change with each creation beside it."""
     return None if effect in _CREATES and before is not UNSEEN else before
 
 
@@ -90,7 +91,7 @@ async def look(sender: RequestSender, operation: AnyOperation, item: Item, conte
         while isinstance(request, Request) and request.effect is Effect.READ:
             if request.method not in _READS:
                 raise OperationFlaw(f"a look asks for {request.method} {request.path}, which may change something")
-            # what is kept is confirmed by the platform, so that it is as fresh, and costs nothing
+            # the platform confirms a kept answer, which is then as fresh as a new one and costs nothing
             reply = await sender.read(replace(request, is_fresh=False), context)
             if isinstance(reply, Outcome):
                 steps.close()
@@ -130,7 +131,7 @@ NOT_SEEN: Final = frozenset(
         ErrorCode.BAD_RESPONSE,
     )
 )
-"""Errors of a look that say nothing of what is there."""
+"""Errors of a look that say nothing about what is there."""
 
 
 def _ended(outcome: Outcome) -> Outcome:

@@ -1,10 +1,10 @@
 """The way to disk: gathers intents and outcomes and commits them in groups, one group after the other.
 
-An intent is awaited: its write leaves only once it is durable. An outcome is not; because groups keep their order, an
-outcome is durable at the latest with the next intent of its lane, or of another job. Those of items that share no lane
-gather beside the intents of their job: each sync of the results serves more of them. What is reported is durable. When
-the disk refuses, the group stays in memory and is tried again until `GRACE_S` is over. Source: design.md §5, §6;
-failures.md rows 42, 47, 50.
+An intent is awaited: its write leaves only once the intent is durable. An outcome is not awaited; because groups keep
+their order, it is durable at the latest with the next intent of its lane, or of another job. The outcomes of items that
+share no lane gather beside the intents of their job, so that each sync of the results serves more of them. Only what is
+durable is reported. When the disk refuses, the group stays in memory and is tried again until `GRACE_S` is over.
+Source: design.md §5, §6; failures.md rows 42, 47, 50.
 """
 
 import asyncio
@@ -22,20 +22,21 @@ from bulk.status import RunStatus
 from bulk.storage.disk_threads import Disk
 
 GATHER_S = 0.02
-"""Outcomes gather this long before they are written: of writes that are alone always, others unless an intent waits."""
+"""How long outcomes gather before they are written (seconds): those of writes that are alone always, others only while
+no intent waits."""
 
 JOIN_PASSES = 4
-"""Turns of the event loop that a group waits at most for others, as long as each brings some (count)."""
+"""Most turns of the event loop that a group waits for more entries, as long as each turn brings some (count)."""
 
 JOIN_S = 0.001
-"""A group with intents waits so long for those of other items, at most half of what the last group took (seconds)."""
+"""How long a group with intents waits for those of other items, at most half of the last group's time (seconds)."""
 
 GROUP_MOST = 1_000
 GROUP_BYTES = 2 * 1024 * 1024
 """Most entries of one group, and most bytes of results: bounds memory and the time of a commit."""
 
 INTENT_BYTES = 200
-"""What an intent takes in memory, about (bytes)."""
+"""About the memory that an intent takes (bytes)."""
 
 ROOM_BYTES = 6 * 1024 * 1024
 """Workers wait while more than this is on its way to disk."""
@@ -54,16 +55,16 @@ class _Group:
     holders: list[object] = field(default_factory=list)
 
     async def end(self) -> None:
-        """Wait until it is written, or never will be; who is not done with it may call this.
+        """Wait until the group is written, or never will be; it must not be called after `let_go`.
 
-        Each has a future of its own, as in an `asyncio.Event`, which takes longer to find who goes on.
+        Each caller has a future of its own, as in an `asyncio.Event`, which takes longer to find whom to wake.
         """
         waiter = asyncio.get_running_loop().create_future()
         self.waiters.append(waiter)
         await waiter
 
     def let_go(self) -> None:
-        """Let everyone who waits go on."""
+        """Wake all tasks that wait in `end`."""
         for waiter in self.waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -87,10 +88,10 @@ class CommitHooks:
     """What is done with each group besides writing it.
 
     Attributes:
-        tally: takes in the records, once, in the thread that writes, and returns what the ledger keeps of it.
-        flush: further blocking work for that thread once they are written (the store of validators).
+        tally: called with the records, once, in the thread that writes; returns the tallies that the ledger keeps.
+        flush: further blocking work for that thread once the records are written (the store of validators).
         durable: called with the records once they are durable.
-        released: told which holders of bodies need them no more (see `Recorder.hold`).
+        released: called with the holders that no longer need their bodies (see `Recorder.hold`).
     """
 
     tally: Callable[[Sequence[Record]], Mapping[int, StoredTally]] = lambda _: {}
@@ -100,15 +101,15 @@ class CommitHooks:
 
 
 class Recorder:
-    """One task (`run`) that writes; `intend` and `record` from any worker.
+    """Commits intents and outcomes: one task (`run`) writes, and any worker calls `intend` and `record`.
 
     Args:
-        hooks: what is done with each group besides.
-        stop: called once when the disk refuses.
-        in_flight: items that are worked on, each of which may soon have an intent (count).
+        hooks: what is done with each group besides writing it.
+        stop: called when the disk refuses.
+        in_flight: returns the number of items that are worked on, each of which may soon have an intent.
 
     Attributes:
-        actions: what people did and no group has stored yet; the next one does.
+        actions: actions of people that no group has stored yet; the next group stores them.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class Recorder:
         self.failure: BulkError | None = None
 
     async def intend(self, *intents: Intent) -> None:
-        """Make it durable that a write is about to leave; of a combined one, for each of its items, all of one job.
+        """Make durable that a write is about to leave. A combined write has an intent for each item, all of one job.
 
         Raises:
             RunStopped: the disk refuses; the write must not leave.
@@ -170,7 +171,7 @@ class Recorder:
         """Hand over an item that has ended.
 
         Args:
-            size_bytes: about what it takes in memory.
+            size_bytes: about the memory that the record takes.
             is_alone: see `ItemTally.is_alone`.
         """
         self._waiting_bytes += size_bytes
@@ -196,7 +197,7 @@ class Recorder:
             self._take_gathered()
 
     def hold(self, holder: object) -> None:
-        """Tell `released` of `holder` when what was handed over last is durable, or never will be."""
+        """Tell `released` of `holder` when the record that was handed over last is durable, or never will be."""
         self._take_gathered()
         self._group.holders.append(holder)
 
@@ -255,7 +256,7 @@ class Recorder:
         """Write groups until `close`."""
         while True:
             if self._wanted.is_set():
-                await anyio.lowlevel.checkpoint()  # who is ready may come into this group
+                await anyio.lowlevel.checkpoint()  # tasks that are ready may join this group
             else:
                 await self._wanted.wait()
             if not self._group.intents and not self._is_closing:
@@ -270,7 +271,7 @@ class Recorder:
             self._writing = group
             await self._write(group)
             self._writing = None
-            del group  # what waits for the next one need not keep the last one's bodies
+            del group  # the bodies of this group are not kept while the next one is waited for
             is_more = bool(self._group.entries or self._gathering.records)
             if is_more or self._is_closing:
                 self._wanted.set()
@@ -278,7 +279,7 @@ class Recorder:
                 return
 
     async def _gather(self) -> None:
-        """Wait for more, until it is urgent; a timer that says so costs a third of a scope that is cancelled."""
+        """Wait for more until the group is urgent; a timer for that costs a third of a scope that is cancelled."""
         timer = asyncio.get_running_loop().call_later(GATHER_S, self._urgent.set)
         try:
             await self._urgent.wait()
@@ -286,9 +287,7 @@ class Recorder:
             timer.cancel()
 
     async def _let_join(self) -> None:
-        """Let whoever is ready now, or in a moment, come into the same group: what one costs is shared by
-        more writes.
-        """
+        """Let the tasks that are ready now, or in a moment, join the same group, so that more writes share its cost."""
         await self._let_ready_join()
         pause_s = min(JOIN_S, self._took_s / 2)
         if pause_s > 0.0 and 0 < self._group.intents < self._in_flight():

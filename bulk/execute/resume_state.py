@@ -1,4 +1,4 @@
-"""Where a run begins, or goes on: what the ledger says of the processes before, read once. Source: design.md §6."""
+"""Where a run begins, or goes on: what the ledger says of earlier processes, read once. Source: design.md §6."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,20 +23,20 @@ from bulk.schedule.queues import Part
 log = logging.getLogger("bulk.execute")
 
 TAIL_BYTES = 8 * 1024 * 1024
-"""So much of the newest results tells what was written last: some 20,000 writes, more than a settle time has."""
+"""Bytes of the newest results that tell what was written last: some 20,000 writes, more than a settle time has."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeState:
-    """What a process of a run finds.
+    """What a process of a run finds when it begins.
 
     Attributes:
         progress: how far each job is.
-        open_intents: what was sent without seeing how it ended, by (job, index).
-        late_writes: what was sent twice, and may still arrive.
+        open_intents: the intents of writes that were sent and whose end was not seen, by (job, index).
+        late_writes: writes that were sent twice, and may still arrive.
         recent_writes: what was changed last, which a copy of the platform may not show yet.
         recent_creations: what was created last, likewise.
-        unsuccessful: items that ended without success, by the number of their job: of jobs that are needed by key.
+        unsuccessful: indexes of items that ended without success, by job number; only of jobs that are needed by key.
     """
 
     progress: Sequence[JobProgress]
@@ -47,8 +47,8 @@ class ResumeState:
     unsuccessful: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     def without_comparing(self) -> "ResumeState":
-        """Return the same, where writes that change what is there begin anew: whatever stands there now is overwritten.
-        What creates something is still looked for before it is sent again."""
+        """Return this state without the open intents of writes that change what is there: those begin anew, and
+        overwrite whatever is there now. A creation is still looked for before it is sent again."""
         changes = (Effect.COMPARE_AND_SWAP, Effect.SET)
         kept = {key: sent for key, sent in self.open_intents.items() if sent.effect not in changes}
         return replace(self, open_intents=kept)
@@ -59,8 +59,8 @@ class Joined:
     """Items that a worker has taken on.
 
     Attributes:
-        parts: where they lie, for the scheduler. items: indexes of those without an outcome, by job number.
-        open_intents: what was sent of them without seeing how it ended, by (job, index).
+        parts: where the items lie, for the scheduler. items: indexes of those without an outcome, by job number.
+        open_intents: the intents of their writes that were sent and whose end was not seen, by (job, index).
     """
 
     parts: Sequence[Part]
@@ -70,7 +70,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """What a line of the results tells of a write; `is_sent`: whether anything was."""
+    """What a line of the results tells of a write; `is_sent`: whether anything was sent."""
 
     operation: AnyOperation
     item: Item
@@ -79,10 +79,10 @@ class _Ended:
 
 
 def begin(checked: Checked, ledger: RunLedger, settle_s: float, now: float, *, overwrites: bool = False) -> ResumeState:
-    """Read it; blocks, for some tenths of a second where millions of items are done.
+    """Read the resume state; blocks, for some tenths of a second where millions of items are done.
 
     Args:
-        now: monotonic. What was done before counts as done now: when it was is told by another clock.
+        now: monotonic seconds. Earlier writes count as done now, because their times are of another clock.
         overwrites: see `ResumeState.without_comparing`.
 
     Raises:
@@ -105,7 +105,7 @@ def begin(checked: Checked, ledger: RunLedger, settle_s: float, now: float, *, o
 
 
 def _unsuccessful(view: RunView, job: Job) -> list[int]:
-    """Return the items of a job that did not succeed; superseded ones are none of them."""
+    """Return the indexes of the items of a job that did not succeed, without superseded ones."""
     kinds = frozenset((OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.UNKNOWN))
     lines = view.finished(kinds=kinds, job=job.name)
     return [line["index"] for line in lines if line["error"]["code"] != ErrorCode.SUPERSEDED]
@@ -127,7 +127,7 @@ def _progress(checked: Checked, ledger: RunLedger, view: RunView) -> list[JobPro
 def earlier_writes(
     jobs: Sequence[Job], sent: Mapping[tuple[int, int], Intent], view: RunView, until: float
 ) -> Iterator[LateWrite]:
-    """Yield what was sent twice: an intent knows its path, and the lanes are those of the item, which has ended."""
+    """Yield the writes that were sent twice: each intent has the path, and the item, which has ended, has the lanes."""
     for job in jobs:
         indexes = [index for number, index in sent if number == job.number]
         lines = view.lines_of(job.number, indexes, TAIL_BYTES) if indexes else {}
@@ -144,13 +144,13 @@ def remember_lines(resume_state: ResumeState, jobs: Sequence[Job], lines: Iterab
     for line in lines if writes else ():
         ended = _ended(line, writes)
         if ended is not None:
-            effect = Effect.CREATE if ended.is_sent else None  # which one it was is not said: each may have created
+            effect = Effect.CREATE if ended.is_sent else None  # the line does not say which: any may have created
             resume_state.recent_creations.add(names_made(ended.operation, ended.item, effect, ended.outcome), now)
             resume_state.recent_writes.add(ended.operation, ended.item, effect, ended.outcome, now)
 
 
 def _ended(line: bytes, operations: Mapping[str, AnyOperation]) -> _Ended | None:
-    """Return what `line` tells; None: it is of none of these jobs (by name), or of an older version, say."""
+    """Return what `line` tells; None: its job is none of `operations` (by name), or it can't be used (too old, say)."""
     try:
         row = orjson.loads(line)
         operation = operations.get(row["job"])

@@ -1,7 +1,7 @@
-"""Items that an App was refused: is that because its installation is for selected repositories, and not for theirs?
+"""Explains why an App was refused an item: its installation may be for selected repositories, and not for the item's.
 
-Such a repository is 404 where it is private, as if it were not there. What is public may be read all the same, so that
-nothing can be refused before it was tried. Each repository is asked for once, in the App's own name.
+A private repository that is not selected answers 404, as if it were not there. A public one may be read all the same,
+so that no item can be refused before it was tried. Each repository is asked for once, in the App's own name.
 """
 
 from bulk.govern.permits.accounts import Account

@@ -1,5 +1,5 @@
-"""Items that never reach a worker: of skipped jobs, superseded, copies of others; and items that are made on the way.
-Also looks for items that lie far on in their source, behind others that are done.
+"""Items that never reach a worker: those of skipped jobs, superseded ones, and copies of others; and derived items.
+The module also looks for items that lie far on in their source, behind others that are done.
 
 One task (`run`) beside the workers asks the scheduler what is to be done and does it, one thing after the other. It
 ends with the scheduler.
@@ -48,7 +48,8 @@ class UnsentItems:
     """Gives outcomes to items that are never sent: skipped and superseded ones, and copies; makes derived items.
 
     Args:
-        streams: is told of items that are made; on_made: too, before any is offered, and says why the run has to stop.
+        streams: the items of each job; told of derived items when they are made.
+        on_made: called with derived items before any is offered; returns why the run has to stop, or None.
         stop: called when something can't be read or kept.
     """
 
@@ -110,7 +111,7 @@ class UnsentItems:
             self._stop(refusal)
 
     async def _pass_by_superseded(self, index: LaneIndex) -> bool:
-        """Return whether all of them have their outcomes now."""
+        """Skip the superseded items; return whether all of them have their outcomes now."""
         outcome = skipped(ErrorCode.SUPERSEDED, "not sent: a later item of this run takes the place of this one")
         after = 0
         while found := index.superseded(after=after, count=SUPERSEDED_BATCH):
@@ -141,7 +142,7 @@ class UnsentItems:
         self._scheduler.passed_by((job,))
 
     async def _skip_some(self) -> None:
-        """Skip items of which some of the items that they need did not succeed; what needs those in turn comes behind
+        """Skip items because an item that they need did not succeed; the items that need those in turn come after
         them.
         """
         scheduler, jobs = self._scheduler, self._manifest.jobs
@@ -162,7 +163,7 @@ class UnsentItems:
         scheduler.passed_by([jobs[number] for number in seen])
 
     async def _copy_items(self, job: Job) -> None:
-        """Take what the stream still has to give: only copies are left. The lines they are copied from are durable."""
+        """End the items that are left in the stream: only copies are. The lines they are copied from are durable."""
         await self._hand_over.caught_up()
         view = self._ledger.view()
         feed = Feed(job.number, self._streams.stream(job.number), self._progress[job.number].next_left)

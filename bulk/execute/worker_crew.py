@@ -1,4 +1,4 @@
-"""How many workers each queue has where there are many: as many as may be of use, not `concurrency` for each.
+"""How many workers each queue has where there are many queues: as many as may be of use, not `concurrency` for each.
 
 The fewer queues still have work, the more workers each of them gets, so that the last one is as fast as if it were the
 only one.
@@ -19,7 +19,7 @@ from bulk.schedule.scheduler import Scheduler
 FOR_EACH = 3
 """Workers in all for each request that may be in flight (count): most of them wait for a budget."""
 FEWEST = 4
-"""Workers of a queue (count)."""
+"""Fewest workers of a queue (count)."""
 
 
 def start_workers(
@@ -29,7 +29,7 @@ def start_workers(
     governor: Governor,
     concurrency: int,
 ) -> None:
-    """Start the workers of all queues: `concurrency` (count) for each, or where there may be many queues a crew."""
+    """Start the workers of all queues: `concurrency` (count) for each, or a crew where there may be many queues."""
     permit_queue = governor.queue
     many = scheduler.own_queues if isinstance(scheduler, RoutedScheduler) else []
     for queue in scheduler.queues.values():
@@ -45,7 +45,7 @@ def start_workers(
 
 
 class WorkerCrew:
-    """Starts the workers of queues whose items are apart by account.
+    """Starts the workers of the queues of a scheduler that keeps items apart by account.
 
     Args:
         concurrency: most requests in flight (count).

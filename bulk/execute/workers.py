@@ -1,7 +1,7 @@
 """The loop of a worker: wait for work, then for a permit, then take an item and bring it to its outcome.
 
-Fixed workers for each bucket, so that a drained bucket occupies only its own. The permit comes before the item: what is
-taken is taken in the order of priorities at the moment it can be sent. Source: design.md §5.
+Each bucket has fixed workers, so that a drained bucket occupies only its own. The permit comes before the item, so that
+an item is taken in the order of priorities at the moment in which it can be sent. Source: design.md §5.
 """
 
 import logging
@@ -29,7 +29,7 @@ from bulk.schedule.scheduler import Scheduler
 log = logging.getLogger("bulk.execute")
 
 RESULT_BYTES = 1_500
-"""What a finished item takes in memory beside its payload, about (bytes)."""
+"""About the memory that a finished item takes beside its payload (bytes)."""
 
 
 class Workers:
@@ -55,7 +55,7 @@ class Workers:
         self._on_refused, self._stop = on_refused, stop
 
     async def work(self, queue: Queue, permit_queue: PermitQueue, pool: Pool | None = None) -> None:
-        """Work until nothing is left, the run ends, or the credential is refused; of a `pool`, all of its members."""
+        """Work until nothing is left, the run ends, or the credential (of a `pool`, each member) is refused."""
         scheduler, governor, hand_over = self._scheduler, self._governor, self._hand_over
         try:
             while scheduler.has_work(queue) or await scheduler.wait_work(queue):
@@ -89,7 +89,7 @@ class Workers:
                     hand_over.abandoned(work, tally)
                     raise
                 hand_over.end(job, work, outcome, tally)
-                del outcome  # nobody who waits for work keeps what the last one brought
+                del outcome  # a worker that waits for work must not keep the last result in memory
         except CredentialRefused as refusal:
             if refusal.is_gone:
                 queue.refusal = queue.refusal or str(refusal)
@@ -126,13 +126,13 @@ class Workers:
             context = RequestContext(permit.queue, permit, context.tally, pool)
 
     def _go_on_without(self, refusal: CredentialRefused, pool: Pool | None) -> None:
-        """Let the other members of a pool go on; raises the refusal where there is none."""
+        """Let the other members of a pool go on; raise the refusal where there is no pool."""
         if pool is None:
             raise refusal
         self._on_refused(refusal)
 
     async def fail(self, queue: Queue) -> None:
-        """Fail whatever comes in a queue out of which nothing can be sent, with its `refusal`."""
+        """Fail all items of a queue out of which nothing can be sent, with the queue's `refusal`."""
         scheduler, hand_over = self._scheduler, self._hand_over
         while scheduler.has_work(queue) or await scheduler.wait_work(queue):
             if hand_over.is_full:

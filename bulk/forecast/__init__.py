@@ -1,6 +1,6 @@
-"""When a run ends: one model for the plan, the live display and `bulk status`. Pure: no clock, no I/O, no randomness.
+"""Forecasts when a run ends: one model for the plan, the live display and `bulk status`. Pure: no clock, I/O, chance.
 
-Reading order: `work.py` (what is known), `course.py` (from event to event until nothing is left), `flow.py` (how a job
+Reading order: `work.py` (what is known), `course.py` (from event to event until no work is left), `flow.py` (how a job
 and a budget move between two events), `windows.py` (how long a window lasts), `losses.py` (answers that are lost).
 """
 

@@ -1,9 +1,9 @@
-"""From event to event until nothing is left: the end of a run, as far as it can be known.
+"""The course of a run, from event to event until no work is left: its end, as far as it can be known.
 
-Work flows through what holds it up: requests that may be in flight, lanes of one item at a time, budgets with their
-windows, pauses, jobs that need others. Between two events (a job ends, a budget is spent, a window opens, a pause ends)
-everything flows evenly, so that there are as many steps as events; a long row of windows that are all spent to the end
-is one of them. What the model takes as known is measured by its callers.
+Work is held up by the requests that may be in flight, lanes of one item at a time, budgets with their windows, pauses,
+and jobs that need others. Between two events (a job ends, a budget is spent, a window opens, a pause ends) everything
+flows evenly, so that there are as many steps as events; a long row of windows that are all spent to the end is one
+step. The callers of the model measure the values that it takes as known.
 Source: design.md §4 and §5; sandbox.md (a window begins with the first request, at a whole second).
 """
 
@@ -14,14 +14,14 @@ from bulk.forecast.flow import NONE_LEFT, BudgetFlow, JobFlow, level
 from bulk.forecast.work import Budget, Capacity, Forecast, Key, Work
 
 STEPS_MOST = 5_000
-"""A forecast that has not ended after that many events is given up."""
+"""A forecast that has not ended after this many events is given up (count)."""
 
 FULL_SHARE = 0.9
-"""From this share of what may be in flight on, it counts as used up."""
+"""If at least this share of the requests that may be in flight are, the limit counts as used up."""
 
 
 def forecast(work: Sequence[Work], budgets: Mapping[Key, Budget], capacity: Capacity, now: float) -> Forecast:
-    """Return when `work` ends that goes on from `now`. A payer without a budget has no limit."""
+    """Return when `work` ends if it goes on from `now`. A payer without a budget has no limit."""
     return _Course(work, budgets, capacity, now).run()
 
 
@@ -48,7 +48,7 @@ class _Course:
         self._ends: dict[str, float] = {}
 
     def run(self) -> Forecast:
-        """Go from event to event until nothing is left, or nothing moves any more."""
+        """Go from event to event until no work is left, or no job moves any more."""
         for _ in range(STEPS_MOST):
             while self._has_ended() or self._has_begun() or self._has_closed():
                 pass
@@ -102,7 +102,7 @@ class _Course:
         return bool(done)
 
     def _rounds(self) -> int:
-        """Return how often what may be in flight has doubled: it grows only while it is used up."""
+        """Return how often the limit of items in flight has doubled: it grows only while it is used up."""
         return math.floor(self._full_s / self._capacity.round_s + 1e-9)
 
     def _in_flight(self) -> float:
@@ -112,7 +112,7 @@ class _Course:
         return min(capacity.most, capacity.now * 2.0 ** min(64, self._rounds()))
 
     def _let_flow(self) -> None:
-        """Set the rate of every job; one that follows others goes by theirs."""
+        """Set the rate of every job; a job that follows others goes by their rates."""
         for job in self._jobs.values():
             job.fed = math.inf
         for place in range(self._passes):
@@ -132,8 +132,9 @@ class _Course:
                 job.flows(self._now, room + job.rate * job.work.item_s, is_in_bursts=is_in_bursts)
 
     def _set_rates(self) -> tuple[dict[Key, list[JobFlow]], list[float]]:
-        """Set rates by what may be in flight, by lanes, and by the pace of budgets. Returns the jobs that flow, and the
-        share of each payer in what may be in flight (count).
+        """Set rates by the limit of items in flight, by lanes, and by the pace of budgets.
+
+        Returns the jobs that flow, and the share of each payer in the items that may be in flight (count).
         """
         running: dict[Key, list[JobFlow]] = {}
         for key, jobs in self._running.items():
@@ -146,7 +147,7 @@ class _Course:
         shares = level(wanted, [1.0] * len(wanted), self._in_flight())
         for (key, jobs), share in zip(running.items(), shares, strict=True):
             _spread(jobs, share, lambda job: job.most_per_s, lambda job: job.work.item_s)
-            # what waits for other jobs counts too: the governor paces for all that is left
+            # jobs that wait for others count too: the governor paces for all requests that are left
             requests = self._requests_waiting[key] + sum(job.requests for job in jobs)
             pace = self._budgets[key].pace(requests, self._now)
             if pace is not None:
@@ -164,7 +165,7 @@ class _Course:
                 job.rate *= self._capacity.per_second / asked
 
     def _moments(self) -> Iterator[float]:
-        """Yield when something changes next."""
+        """Yield the moments at which something may change next (seconds from the beginning)."""
         for job in self._closing:
             yield job.ends_at
         for job in self._waiting:
@@ -206,7 +207,8 @@ def _spread(
     """Share `whole` among jobs, higher priorities first; those of one priority begin as many items in a second.
 
     Args:
-        most: items of a job that may begin in a second (count). weight: what one of them takes of `whole`.
+        most: returns the items of a job that may begin in a second (count). weight: returns how much of `whole` an
+            item of a job takes.
     """
     for tier in _tiers(jobs):
         weights = [weight(job) for job in tier]

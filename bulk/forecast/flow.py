@@ -7,19 +7,19 @@ from bulk.forecast.work import Budget, Work
 
 NONE_LEFT = 1e-6
 BEHIND = 0.02
-"""A job that has caught up with those that it follows goes at their pace until so much of it may begin (share)."""
+"""A job that has caught up with the jobs that it follows goes at their pace until this share of it may begin."""
 TAIL_SHARE, TAIL_S, TAIL_MOST_S = 0.01, 0.02, 1.0
 """The last request of a window that is spread leaves this much before its end, as `govern/pacing.py` has it."""
 AMPLE_SHARE = 0.999
-"""Where less than this share of a window is spent, the budget holds nothing up."""
+"""If less than this share of a window is spent, the budget holds nothing up."""
 WINDOWS_TOGETHER = 12
 WINDOWS_ALONE = 6
-"""Of so many windows that are spent to the end all but the last ones are one step."""
+"""If more than WINDOWS_TOGETHER windows are to be spent to the end, all but the last WINDOWS_ALONE are one step."""
 UNLIMITED = Budget(limit=math.inf, left=math.inf, window_s=math.inf, is_even=False)
 
 
 def level(most: Sequence[float], weights: Sequence[float], whole: float) -> list[float]:
-    """Share equally, but at most `most` each, so that the weighted sum is `whole`, or all of it where that is less."""
+    """Return equal shares, at most `most` each, whose weighted sum is `whole`, or all of `most` if that is less."""
     shares = [0.0] * len(most)
     order = sorted(range(len(most)), key=most.__getitem__)
     weight = sum(weights)
@@ -32,11 +32,11 @@ def level(most: Sequence[float], weights: Sequence[float], whole: float) -> list
 
 
 class JobFlow:
-    """What is left of one job.
+    """The remaining items of one job, as they flow.
 
     Attributes:
-        rate: items that begin in a second. begins_at, ends_at: of the job (seconds from the beginning).
-        follows: jobs of which its items need some. fed: items in a second that may begin because of those.
+        rate: items that begin in a second. begins_at, ends_at: begin and end of the job (seconds from the beginning).
+        follows: jobs of which its items need items. fed: items in a second that may begin because of those jobs.
     """
 
     def __init__(self, work: Work) -> None:
@@ -53,12 +53,12 @@ class JobFlow:
 
     @property
     def requests(self) -> float:
-        """Requests that it still takes from its budget (count)."""
+        """Requests that the job still takes from its budget (count)."""
         return self.left * self.work.cost
 
     @property
     def most_in_flight(self) -> float:
-        """Items that its lanes let be under way (count)."""
+        """Items that the lanes of the job let be under way (count)."""
         if not self.lane_left or self._has_others:
             return self.work.lanes
         return self.work.item_s / self.lane_s
@@ -69,7 +69,7 @@ class JobFlow:
 
     @property
     def most_per_s(self) -> float:
-        """Items that its lanes, and what they need, let begin in a second (count)."""
+        """Items that the lanes of the job, and the jobs that it follows, let begin in a second (count)."""
         if not self.lane_left:
             return min(self.fed, self.work.lanes / self.work.item_s)
         others = (self.work.lanes - 1.0) / self.work.item_s if self._has_others else 0.0
@@ -77,26 +77,26 @@ class JobFlow:
 
     @property
     def may_follow_at(self) -> float:
-        """When the first items of all that it follows have ended (seconds from the beginning)."""
+        """When the first items of all jobs that it follows have ended (seconds from the beginning)."""
         firsts = [other.begins_at + other.work.item_s for other in self.follows]
         return 0.0 if self.work.opened else max(firsts, default=0.0)
 
     @property
     def _opened(self) -> float:
-        """Items that may begin, as far as what they need has (count)."""
+        """Items that may begin, by how far the jobs that they need have got (count)."""
         shares = [1.0 - other.left / other.work.items for other in self.follows]
         opened = min(self.work.opened, self.work.items)
         return opened + (self.work.items - opened) * min(shares, default=1.0) - (self.work.items - self.left)
 
     @property
     def _opens_per_s(self) -> float:
-        """Items that come to be able to begin in a second (count); infinity: all of them are."""
+        """Items that become able to begin in a second (count); infinity: all of them are able."""
         waiting = max(0.0, self.work.items - self.work.opened)
         rates = [waiting * other.rate / other.work.items for other in self.follows if other.left > NONE_LEFT]
         return min(rates, default=math.inf)
 
     def feed(self) -> None:
-        """Take up the rates of the jobs that it follows: its own is at most theirs, where it has caught up."""
+        """Take up the rates of the jobs that it follows: its own rate is at most theirs if it has caught up."""
         if not self.follows:
             return
         fed, most = self._opens_per_s, BEHIND * self.work.items if self._has_caught_up else NONE_LEFT
@@ -104,7 +104,7 @@ class JobFlow:
         self.fed = math.inf if not self._has_caught_up else fed if self.left > NONE_LEFT else 0.0
 
     def keep_behind(self) -> None:
-        """Keep behind the jobs that it follows: it has caught up, and they go on more slowly than was thought."""
+        """Keep behind the jobs that it follows, if it has caught up and they go on more slowly than was thought."""
         if self._has_caught_up:
             self.rate = min(self.rate, self._opens_per_s)
 
@@ -125,7 +125,7 @@ class JobFlow:
         self._lane_share = self._used if is_in_bursts else 1.0
 
     def stop(self) -> None:
-        """Let nothing of it leave until the next event."""
+        """Let no items of the job begin until the next event."""
         self.rate, self._flows_since = 0.0, math.inf
 
     @property
@@ -141,8 +141,10 @@ class JobFlow:
         return max(0.0, self.lane_left - self.left / self.work.lanes)
 
     def until_change_s(self) -> float:
-        """Return the time until it ends, until only its longest lane is left, or until that is like the others
-        (seconds).
+        """Return the time until the job changes (seconds).
+
+        It changes when it ends, when only its longest lane is left, when that lane is like the others, or when the job
+        catches up with the jobs that it follows or falls behind them.
         """
         lane, ahead = self._lane_rate, self._ahead
         soonest = self.left / self.rate
@@ -159,19 +161,20 @@ class JobFlow:
         return soonest
 
     def pass_time(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Let `seconds` pass."""
         if self.rate <= 0.0 or seconds <= 0.0:
             return
         lane = self._lane_rate
         self.left = max(0.0, self.left - self.rate * seconds)
         if self.lane_left:
-            # which lane is the longest changes: it never has less than the mean of all
+            # another lane may become the longest, which never has fewer items than the mean of all
             self.lane_left = max(self.lane_left - lane * seconds, self.left / self.work.lanes, 0.0)
             self.lane_left = min(self.lane_left, self.left)
 
     def close(self, now: float) -> None:
-        """Close the job, whose last item has begun: what was sent last is still under way where there was room for
-        more.
+        """Close the job, whose last item has begun.
+
+        If there was room for more items, the last ones are still under way.
         """
         item_s = self.lane_s if self.work.longest else self.work.item_s
         last = now + item_s * (1.0 - self._used)
@@ -182,7 +185,7 @@ class JobFlow:
 
 
 class BudgetFlow:
-    """What is left of one budget; None: there is no limit. `began`: when the forecast begins (UTC epoch seconds)."""
+    """One budget as it is spent; None: there is no limit. `began`: when the forecast begins (UTC epoch seconds)."""
 
     def __init__(self, budget: Budget | None, began: float) -> None:
         self._budget = budget or UNLIMITED
@@ -204,12 +207,11 @@ class BudgetFlow:
         return self._together_since < math.inf and not self._budget.is_even
 
     def is_closed(self, now: float) -> bool:
-        """Return whether nothing may leave."""
+        """Return whether no request may leave at `now`."""
         return now < self._opens_at or self._left <= NONE_LEFT
 
     def pace(self, requests: float, now: float) -> float | None:
-        """Return requests in a second, where they are spread (count); None: full speed. `requests`: that are left
-        (count)."""
+        """Return the requests in a second to which `requests`, those left, are spread (counts); None: full speed."""
         budget = self._budget
         if self._together_since < math.inf:
             return budget.limit / budget.window_s
@@ -221,8 +223,9 @@ class BudgetFlow:
         return self._left / usable_s
 
     def spend(self, per_second: float, now: float) -> None:
-        """Let so many requests leave in a second until the next event; the first one opens a window, at a
-        whole second.
+        """Let `per_second` requests leave in a second until the next event.
+
+        The first request opens a window, at a whole second.
         """
         self._per_second = per_second
         if per_second > 0.0 and self._reset_at == math.inf:
@@ -238,7 +241,7 @@ class BudgetFlow:
         )
 
     def moments(self, now: float) -> Iterator[float]:
-        """Yield when it changes next."""
+        """Yield the moments at which the budget may change next (seconds from the beginning)."""
         if now < self._opens_at:
             yield self._opens_at
         if self._is_ample:
@@ -249,7 +252,7 @@ class BudgetFlow:
             yield now + self._left / self._per_second
 
     def pass_time(self, seconds: float, until: float, requests: float, reset_s: float) -> None:
-        """Let so much time pass: it is `until` now; `requests` are left of running jobs (count)."""
+        """Let `seconds` pass, to the moment `until`; `requests` are left of running jobs (count)."""
         budget = self._budget
         self._left = max(0.0, self._left - self._per_second * seconds)
         if until < self._reset_at:
@@ -269,7 +272,7 @@ class BudgetFlow:
             self._together_since = self._whole_second(until)
 
     def part(self, now: float) -> None:
-        """Go on with the window that is open: what comes is no longer alike in all windows of a step."""
+        """End a step of several windows and go on with the open one, because the next windows are no longer alike."""
         budget = self._budget
         if self._together_since == math.inf:
             return

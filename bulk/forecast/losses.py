@@ -1,4 +1,4 @@
-"""What lost answers cost: requests that are sent again, reads that settle a write, lanes that wait meanwhile."""
+"""The cost of lost answers: requests that are sent again, reads that settle a write, lanes that wait meanwhile."""
 
 import math
 from dataclasses import replace
@@ -7,11 +7,13 @@ from bulk.forecast.work import Work
 
 
 def with_losses(work: Work, share: float, pause_s: float, requests: float, *, is_read: bool) -> Work:
-    """Return what `work` takes where that share of its answers is lost, but for one case in forty.
+    """Return `work` with the time and requests that it takes if `share` of its answers is lost.
+
+    It takes more in one case in forty only.
 
     Args:
-        share: of all answers (0 to 1). pause_s: until a lost one is settled or sent again (seconds).
-        requests: that an item of it sends (count).
+        share: lost share of all answers (0 to 1). pause_s: time until a lost one is settled or sent again (seconds).
+        requests: requests that an item of the work sends (count).
     """
     if not work.items or not share:
         return work
@@ -29,5 +31,5 @@ def with_losses(work: Work, share: float, pause_s: float, requests: float, *, is
 
 
 def _at_most(expected: float) -> float:
-    """Return how many rare things happen where that many are expected, but for one case in forty (count)."""
+    """Return how many rare events happen at most where `expected` are, in all but one case in forty (count)."""
     return expected + 2.0 * math.sqrt(expected)

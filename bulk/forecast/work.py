@@ -1,4 +1,4 @@
-"""What a forecast is made from, and what it says. Moments are UTC epoch seconds of one clock, the caller's."""
+"""The input and the result of a forecast. Moments are UTC epoch seconds of one clock, the caller's."""
 
 import math
 from collections.abc import Mapping
@@ -8,13 +8,14 @@ from typing import TypeAlias
 Key: TypeAlias = tuple[str, str]
 """Who pays: (credential, category)."""
 WRITE_S = 0.006
-"""What a write takes beside the way to the platform and back (seconds), until one was seen: its intent is synced to the
-disk, and it is applied. Measured on a local disk with a sandbox on the same machine; 0.014 where both are busy."""
+"""Time that a write takes beside the way to the platform and back (seconds), until one was seen: its intent is synced
+to the disk, and it is applied. Measured on a local disk with a sandbox on the same machine; 0.014 where both are busy.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one credential may send in one category.
+    """The requests that one credential may send in one category.
 
     Attributes:
         limit: requests in a window, the reserve taken off (count).
@@ -22,7 +23,7 @@ class Budget:
         window_s: length of a window (seconds).
         reset_at: end of this window; None: the next request opens one.
         opens_at: nothing leaves before this moment, whatever is left.
-        is_even: where the work does not fit in what is left, that is spread over the time to the reset.
+        is_even: if the work needs more requests than are left, these are spread over the time to the reset.
     """
 
     limit: float
@@ -35,18 +36,18 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is left of a job.
+    """The remaining work of a job.
 
     Attributes:
         items: items that have not ended (count), those under way included.
-        cost: requests that one of them takes from its budget (count).
+        cost: requests that an item takes from its budget (count).
         item_s: time from an item's first request to its end, without waits for a permit (seconds, > 0).
         lanes: items that may be under way at once, as no two of them share a lane (count).
-        longest: items of its longest lane (count); 0: it has no lanes.
+        longest: items of its longest lane (count); 0: the job has no lanes.
         lane_s: `item_s` of an item in that lane; None: the same.
-        needs: names of jobs that end before it begins.
-        follows: names of jobs of which each of its items needs some: their items are taken to be needed evenly.
-        opened: items that need nothing more of those (count), those under way included.
+        needs: names of jobs that end before the job begins.
+        follows: names of jobs of which each item needs some items; these are taken to be needed evenly.
+        opened: items that need nothing more of those jobs (count), items under way included.
         is_running: some of its items are under way.
         tail_s: time from the last answer to the last end, as for a lost answer that must be settled (seconds).
     """
@@ -72,11 +73,11 @@ class Capacity:
     """Items that may be under way, one request of each in flight.
 
     Attributes:
-        now, most: at the beginning, and once it has grown (count). round_s: time in which it doubles while it is used
-            up (seconds).
-        each: of one budget, at most (count).
-        per_second: requests that can be answered in a second, whoever pays (count).
-        reset_s: from the end of a window until requests leave in the next one (seconds).
+        now, most: limit at the beginning, and once it has grown (count). round_s: time in which the limit doubles while
+            it is used up (seconds).
+        each: most items of one budget (count).
+        per_second: requests that can be answered in a second, over all payers (count).
+        reset_s: time from the end of a window until requests leave in the next one (seconds).
     """
 
     now: float
@@ -89,8 +90,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What comes out.
-
+    """The result of a forecast.
     Attributes:
         end_at: when the last job ends; None: never, or not within reason.
         ends: when each job ends, by its name; a job that never ends is missing.

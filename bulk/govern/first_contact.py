@@ -1,5 +1,6 @@
-"""What answers for the first time may be no platform at all: another server, another path, another scheme, a page to
-log in. Pure. Every answer of the platform that is no success is a JSON object with a message.
+"""Judges the first answer, which may come from no platform at all: another server, path or scheme, or a page to log in.
+
+Pure. Every answer of the platform that is no success is a JSON object with a message.
 Source: specification.md, Errors.
 """
 
@@ -10,7 +11,7 @@ from bulk.model import Reply
 _REDIRECTS = frozenset((301, 302, 307, 308))
 _NOT_THERE = frozenset((400, 404, 405, 410, 501))
 PAGES, PAGES_S = 8, 2.0
-"""So many web pages (count) over so long (seconds) are no accident, where items were answered with nothing else."""
+"""This many web pages (count) over this long (seconds) are no accident, if items got no other answers."""
 NOTHING_BUT_PAGES = (
     "items were answered with web pages alone: no API is there, or a page to log in stands before it. Does "
     "platform.base_url have the right host, port and path (mostly /api/v3)?"
@@ -18,7 +19,7 @@ NOTHING_BUT_PAGES = (
 
 
 def fault_of(reply: Reply) -> str:
-    """Return why what gave this first answer can't be the platform, and the way out; empty where it may be."""
+    """Return why the sender of this first answer can't be the platform, and the way out; empty if it may be."""
     status = reply.status
     if reply.is_truncated:
         return ""  # its message may stand in the part that was lost

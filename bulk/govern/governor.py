@@ -1,8 +1,9 @@
-"""Gives leave to send: the one place that decides when a request may go, and why it may not.
+"""The governor gives permits: the one place that decides when a request may leave, and why it may not.
 
-A permit is asked for, and what came of the request is told, without an await in between reading and changing state.
-The fast path is synchronous; who must wait stands in a permit queue, and the queue's attendant hands out permits as
-buckets, pacing, pauses and concurrency allow. `rate_limit_poller.py` asks `GET /rate_limit` and so keeps buckets true.
+A caller asks for a permit, and later tells what came of the request; neither awaits between reading and changing state.
+The fast path is synchronous. A worker that must wait stands in a permit queue, and the queue's attendant hands out
+permits as buckets, pacing, pauses and concurrency allow. `rate_limit_poller.py` asks `GET /rate_limit` and so keeps
+buckets true.
 Source: design.md §4; open-points.md (limits); failures.md rows 16-19, 25, 31, 32.
 """
 
@@ -37,12 +38,12 @@ _USABLE = (_PROVEN, _UNPROVEN)
 
 
 class Governor:
-    """Permits for everything that leaves.
+    """Gives the permits with which requests leave.
 
     Args:
         work_left: requests still to be sent for (credential, category) (count); decides about pacing.
         stop: called once with the reason when the run can't go on (platform out of reach, bad certificate).
-        peers: those that spend the same budgets; None: there are none that could be asked.
+        peers: the other workers that spend the same budgets; None: there are none that could be asked.
     """
 
     def __init__(
@@ -71,13 +72,13 @@ class Governor:
         self._queues = self._turns.queues
 
     def open_account(self, source: CredentialSource, categories: Iterable[str]) -> Account:
-        """Make the permit queues of one credential; its token is read here (CredentialMissing)."""
+        """Make the permit queues of one credential and read its token, which may raise CredentialMissing."""
         token, now = source.read(), self.clock.monotonic()
         token_expiry = TokenExpiry(now, self.clock.now() - now, source.renews_after_s, source.ends_at)
         return self._opened(Account(source.name, source, token, token_expiry), categories)
 
     def open_minted(self, source: CredentialSource, categories: Iterable[str]) -> Account:
-        """Make the permit queues of a credential whose tokens are minted when they are needed: it has none yet."""
+        """Make the permit queues of a credential that has no token yet: its tokens are minted when they are needed."""
         account = Account(source.name, source, NO_TOKEN, generation=0, is_minted=True)
         account.trust, account.trust_before_freeze = Trust.FROZEN, Trust.PROVEN
         return self._opened(account, categories)
@@ -97,18 +98,18 @@ class Governor:
         return lambda: (self._work_left(queue.account.name, queue.category), self.policy.is_even)
 
     def queue(self, credential: str, category: str) -> PermitQueue:
-        """Return the permit queue of (credential, category); of a pool, its first member's."""
+        """Return the permit queue of (credential, category); for a pool, the queue of its first member."""
         name = self.pools[credential][0] if credential in self.pools else credential
         return self.accounts[name].queues[category]
 
     def permit_nowait(self, queue: PermitQueue, is_settling: bool = False) -> Permit | None:
-        """Return a permit if one can be had at once; None means: `await permit(permit queue)`."""
+        """Return a permit if there is one at once; None means that the caller must `await permit(queue)`."""
         if queue.waiters or queue.is_paced or queue.settlers:
             return None
         return self._grant(queue, self.clock.monotonic(), is_settling)
 
     async def permit(self, queue: PermitQueue, *, is_new: bool = False, is_settling: bool = False) -> Permit:
-        """Wait for a permit; `is_new`: for an item that nobody has begun yet; `is_settling`: see `Permit`.
+        """Wait for a permit; `is_new`: it is for an item that no worker has begun yet; `is_settling`: see `Permit`.
 
         Raises:
             CredentialRefused: the platform does not take the credential, and it can't be renewed.
@@ -137,8 +138,10 @@ class Governor:
         return waiter.permit
 
     def may_leave(self, permit: Permit) -> bool:
-        """Return whether a permit still stands at the moment of sending: a 401 or a pause may have come since it was
-        given."""
+        """Return whether a permit is still good at the moment of sending.
+
+        A 401 or a pause may have come since the permit was given.
+        """
         queue, obstacles, now = permit.queue, self._obstacles, self.clock.monotonic()
         account = queue.account
         if obstacles.is_over or (obstacles.is_paused and not permit.is_settling):
@@ -150,7 +153,7 @@ class Governor:
         return now >= account.paused_until and now >= obstacles.paused_until
 
     def has_ended(self, account: Account, now: float) -> bool:
-        """Return whether nothing may be sent with the account's token before its source was asked again."""
+        """Return whether no request may be sent with the account's token until its source has been asked again."""
         return self._obstacles.has_ended(account, now)
 
     def _refuse_if_over(self, queue: PermitQueue) -> None:
@@ -178,12 +181,12 @@ class Governor:
         return permit
 
     async def attend(self, queue: PermitQueue) -> None:
-        """Hand out permits to those who wait at `queue`, for ever; one task for each permit queue."""
+        """Hand out permits to the workers that wait at `queue`, for ever; there is one such task for each queue."""
         await self._turns.attend(queue)
 
     def refresh_pace(self, queue: PermitQueue, now: float) -> None:
-        """Decide whether `queue` is paced and how fast, from what is left and what is still to be sent."""
-        is_even = self.policy.is_even and not self.time.is_guess  # else: how long would it have to last?
+        """Decide whether and how fast `queue` is paced, from the requests that are left and those still to be sent."""
+        is_even = self.policy.is_even and not self.time.is_guess  # a guess does not tell how long they have to last
         queue.rate = pacing.rate_of(queue, self._work_left, self.time.latest(now)) if is_even else None
         queue.is_paced = queue.rate is not None
 
@@ -196,7 +199,7 @@ class Governor:
         self._turns.pump(permit.queue, now)
 
     def failed(self, permit: Permit, failure: Failure) -> None:
-        """Note that a request got no answer. Budget comes back only where provably nothing left."""
+        """Note that a request got no answer. Its budget comes back only if the request was provably never sent."""
         now = self.clock.monotonic()
         self._release(permit, now)
         if failure.kind is FailureKind.NOT_SENT:
@@ -210,13 +213,13 @@ class Governor:
         self._turns.pump(permit.queue, now)
 
     def unanswered(self, failure: Failure) -> None:
-        """Note that any request, also of `/rate_limit`, ended without an answer: is the platform out of reach?"""
+        """Note that a request (also one for `/rate_limit`) got no answer, and stop the run if it can't go on."""
         if reason := self.reachability.failed(self.clock.monotonic(), failure, is_first_contact=not self.answers):
             self.stop(RunStopped(reason))
         self.wake()
 
     def answered(self, permit: Permit, reply: Reply, verdict: Verdict) -> None:
-        """Note that a request was answered: give back, correct buckets, grow or fall, pause, freeze."""
+        """Note that a request was answered, and let the answer change budgets, concurrency, pauses and trust."""
         now = self.clock.monotonic()
         queue = permit.queue
         account = queue.account
@@ -234,7 +237,7 @@ class Governor:
         if is_doubted and permit.generation == account.generation and kind in PROVING:
             account.prove(granted)
         seen = stated_limits.SEEN.get(kind) if permit.is_probe else None
-        if seen is False:  # first, so that its own headers can't pass for a window that it has opened
+        if seen is False:  # before its headers are taken in, so that they can't pass for a window that it has opened
             charges.saw(permit, seen, now, self.time)
         limits = stated_limits.of_headers(permit, reply, verdict)
         if limits is not None:
@@ -255,13 +258,14 @@ class Governor:
             paused_until = follow(permit, verdict, now, self.concurrency, self.policy.unexplained_s)
             if paused_until is not None:
                 self._obstacles.pause_until(paused_until, BUSY_WHY)
-                if self.peers is not None:  # to them it is told as a pause of each account
+                if self.peers is not None:  # peers learn of it as a pause of each account
                     account.pause_all(paused_until, BUSY_WHY)
         self._turns.pump(queue, now)
 
     def _note_page(self, now: float) -> None:
-        """Note that an item was answered with a web page: so many in a row are no answers of the platform, unless
-        `/rate_limit` is answered.
+        """Note that an item was answered with a web page.
+
+        Several pages in a row count as no answers of the platform, unless `/rate_limit` is answered.
         """
         if self.good_answers:
             self.unanswered(PAGE)
@@ -277,7 +281,7 @@ class Governor:
 
     @property
     def served(self) -> tuple[int, int]:
-        """Good answers that anybody has got so far, and failures (counts)."""
+        """The numbers of good answers and of failures so far, over all accounts (counts)."""
         return self.good_answers, self.failures
 
     def heard(self, reply: Reply, sent: float, received: float) -> None:
@@ -306,7 +310,7 @@ class Governor:
                 self.stop(reason)
 
     def _is_cleared(self) -> bool:
-        """See `hopeless.may_begin`; who waits for it is woken once."""
+        """Return whether the run may begin to send (`unusable.may_begin`), and wake all queues when it first may."""
         if not self._may_begin and unusable.may_begin(self.accounts.values(), self._work_left):
             self._may_begin = True
             self.wake()
@@ -319,13 +323,13 @@ class Governor:
             charges.release(permit, now, self.time)
 
     def refuse(self, account: Account) -> None:
-        """Tell everyone who waits for the credential that it can't be used any more."""
+        """Tell every worker that waits for the credential that the credential can't be used any more."""
         account.trust = Trust.REFUSED
         for queue in account.queues.values():
             queue.turn_away(lambda: refused(account))
 
     def pause(self) -> None:
-        """Let nothing leave but what looks for lost writes and `GET /rate_limit`: also not what has its permit."""
+        """Let only `GET /rate_limit` and requests that look for lost writes leave, whatever permits were given."""
         self._obstacles.is_paused = True
 
     def go_on(self) -> None:
@@ -334,12 +338,12 @@ class Governor:
         self.wake()
 
     def set_concurrency(self, most: int) -> None:
-        """Let at most so many requests be in flight from now on (count)."""
+        """Let at most `most` requests be in flight from now on (count)."""
         self.concurrency.set_most(most)
         self.wake()
 
     def set_reserve(self, reserve: Callable[[int], int]) -> None:
-        """Leave that much of every window to others, of the open ones at once; ValueError: nothing would be left."""
+        """Leave a reserve of every window to others, also of those that are open; ValueError: nothing would be left."""
         unusable.set_reserve(self._queues, reserve)
         self.policy = replace(self.policy, reserve=reserve)
         for queue in self._queues:
@@ -347,17 +351,17 @@ class Governor:
         self.wake()
 
     def wake(self) -> None:
-        """Let everyone who waits look again."""
+        """Wake the attendants of all permit queues, so that they look again."""
         for queue in self._queues:
             queue.wake()
 
     def drain(self) -> None:
-        """Give permits only to who needs not wait; turn away the others."""
+        """Give permits only to workers that need not wait; turn away the others."""
         self._is_draining = True
         for queue in self._queues:
             queue.turn_away(Draining)
 
     @property
     def quiet_until(self) -> float:
-        """Nothing at all is sent before (monotonic)."""
+        """The time before which nothing at all is sent (monotonic)."""
         return self._obstacles.paused_until

@@ -1,9 +1,9 @@
-"""The tokens that this worker was lent for one permit queue, which they stand in for the bucket of.
+"""The tokens that this worker was lent for one permit queue; they stand in for the bucket of the queue.
 
-Tokens are leased before they are needed, a few at a time, and end by themselves: shortly before the window does by the
-latest time that it may be for the platform, and after `HOLD_S` in any case. So a worker that is cut off from the others
-sends nothing any more after that, and what it had can be written off. Whatever is over is settled within `SETTLE_S`,
-also when nothing more is wanted: others may be waiting for it.
+Tokens are leased before they are needed, a few at a time, and end by themselves: shortly before the window ends by the
+latest that platform time may be, and after `HOLD_S` in any case. So a worker that is cut off from the others sends
+nothing more after that, and its tokens can be written off. A worker gives account of tokens that are over within
+`SETTLE_S`, also when it wants no more of them: other workers may be waiting for them.
 """
 
 import math
@@ -21,9 +21,9 @@ from bulk.govern.permits.accounts import PermitQueue
 from bulk.govern.server_clock import ServerClock
 
 SETTLE_S = 0.1
-"""What is over is told after so long (seconds), together with what else is by then."""
+"""A worker gives account of tokens after this time (seconds), together with all others that are over by then."""
 LOOK_S, LOOK_MOST_S = 0.05, 1.0
-"""Pauses between questions where nothing was free and nobody has said that something is (seconds)."""
+"""First and longest pause between questions where no token was free and nothing says that one is (seconds)."""
 
 
 @dataclass(slots=True)
@@ -31,9 +31,9 @@ class _Batch:
     """Tokens of one lease.
 
     Attributes:
-        until: when they end (`Clock.elapsed`); ends_at: likewise (platform time).
+        until: when the tokens end (`Clock.elapsed`); `ends_at` of the lease: likewise (platform time).
         slot_at: when the first may be used (monotonic), the others at `per_second`; None: all at once.
-        taken: of them (count).
+        taken: tokens of the batch that were taken (count).
     """
 
     lease: Lease
@@ -46,15 +46,15 @@ class _Batch:
         return self.lease.tokens - self.taken
 
     def ready_at(self, now: float) -> float:
-        """Return when the next may be used (monotonic)."""
+        """Return when the next token may be used (monotonic)."""
         return now if self.slot_at is None else max(now, self.slot_at + self.taken / self.lease.per_second)
 
 
 class LeasedTokens:
-    """Hands out what was leased; `run` is the task that leases.
+    """Hands out the tokens that were leased; `run` is the task that leases.
 
     Args:
-        wishes: tells how many requests are still to be sent from that queue (count), and whether the run wants to be
+        wishes: returns how many requests are still to be sent from the queue (count), and whether the run wants to be
             paced.
     """
 
@@ -81,7 +81,7 @@ class LeasedTokens:
 
     @property
     def left(self) -> int:
-        """Tokens that it holds (count)."""
+        """Tokens that were leased and not taken yet (count)."""
         return sum(batch.left for batch in self._batches)
 
     def ready_at(self, now: float) -> float:
@@ -93,7 +93,7 @@ class LeasedTokens:
         return math.inf
 
     def take(self, now: float) -> tuple[int, int]:
-        """Take a token, which is there; return the window that pays, and the hold that it is of."""
+        """Take a token that is ready; return the numbers of the window that pays and of the token's hold."""
         batch = next(each for each in self._batches if each.ready_at(now) <= now)
         batch.taken += 1
         lease = batch.lease
@@ -105,14 +105,14 @@ class LeasedTokens:
         return lease.window, lease.hold
 
     def ended(self, hold: int) -> None:
-        """Note that a request is not under way any more."""
+        """Note that a request that a token of `hold` paid for is not under way any more."""
         self._under_way[hold] -= 1
         if not self._under_way[hold]:
             del self._under_way[hold]
         self._settle_soon()
 
     def return_unused(self, hold: int) -> None:
-        """Give back what cost nothing."""
+        """Give back a token of `hold` whose request cost nothing."""
         self._unused[hold] = self._unused.get(hold, 0) + 1
         self._settle_soon()
 
@@ -122,8 +122,10 @@ class LeasedTokens:
         self._settle_soon()
 
     def look(self, *, is_unlimited: bool | None = None) -> None:
-        """Look for tokens, because somebody said that there may be some; `is_unlimited`: `/rate_limit` was answered,
-        and names no limit. What was lent without a limit ends where there may be one by now.
+        """Look for tokens, because there may be some now.
+
+        `is_unlimited`: `/rate_limit` was answered, and names no limit. Tokens that were lent without a limit end if
+        there may be a limit by now.
         """
         if is_unlimited is not None:
             self._is_unlimited = is_unlimited
@@ -140,11 +142,11 @@ class LeasedTokens:
 
     @property
     def _low(self) -> int:
-        """With so many tokens more are leased (count)."""
+        """More tokens are leased when no more than this many are left (count)."""
         return 0 if self._batches and self._batches[-1].slot_at is not None else self._concurrency.allowed // QUARTER
 
     def _drop_ended(self, now: float) -> None:
-        """Give back what has ended and was not used."""
+        """Give back the tokens that have ended and were not used."""
         if not self._batches:
             return
         elapsed, late = self._clock.elapsed(), self._time.latest(now)
@@ -158,7 +160,7 @@ class LeasedTokens:
         self._settle_soon()
 
     async def run(self) -> None:
-        """Lease what is wanted and give back what is over, until cancelled."""
+        """Lease tokens as they are wanted and give back those that are over, until cancelled."""
         idle_since = math.inf
         while True:
             self._wake = anyio.Event()
@@ -210,7 +212,7 @@ class LeasedTokens:
             queue.account.wake()  # its watcher may have to ask what is left, or whether the next window has begun
 
     def _wish(self, *, is_wanting: bool) -> Wish:
-        """Return what is wanted now; what is over is told with it."""
+        """Return the wish for more tokens; with it the worker gives account of those that are over."""
         held = dict(self._under_way)
         for batch in self._batches:
             held[batch.lease.hold] = held.get(batch.lease.hold, 0) + batch.left
@@ -230,8 +232,9 @@ class LeasedTokens:
         )
 
     def _wait_for_more(self, lease: Lease, now: float) -> None:
-        """Wait for more after nothing was lent: it is there later, or after the end of the window, or when somebody
-        says so.
+        """Set when to ask for tokens again after none were lent.
+
+        There may be some at a later slot, after the end of the window, or when `look` is called.
         """
         if lease.again_at is not None:
             self._again_at = lease.again_at - self._time.middle(0.0)

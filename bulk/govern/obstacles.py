@@ -24,7 +24,7 @@ class Obstacles:
 
     Args:
         may_begin: tells whether enough is known of the limits; asked until it is true.
-        deadline: of everything that is sent; None: there is none.
+        deadline: the moment from which nothing is sent; None: there is none.
 
     Attributes:
         is_paused: a person paused the run: only what settles lost writes may leave.
@@ -51,11 +51,11 @@ class Obstacles:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing may be sent because others may have taken over the work."""
+        """Whether nothing may be sent because other workers may have taken over the work."""
         return self._deadline is not None and self._clock.elapsed() >= self._deadline.at
 
     def has_ended(self, account: Account, now: float) -> bool:
-        """Return whether nothing may be sent with the account's token before its source was asked again."""
+        """Return whether no request may be sent with the account's token until its source has been asked again."""
         offset = self._time.high if self._time.is_known else None
         return account.token_expiry.is_over(now, self._clock.now(), offset)
 
@@ -64,7 +64,7 @@ class Obstacles:
         return self._may_begin
 
     def of(self, queue: PermitQueue, now: float, is_settling: bool) -> str:
-        """Return why `queue` lets nobody through at `now`; empty where it does. Sets its `obstacle_until`."""
+        """Return why `queue` gives no permit at `now`; empty if it gives one. Sets its `obstacle_until`."""
         account = queue.account
         queue.obstacle_until, queue.obstacle_kind = None, _BUDGET
         if (self.is_paused or self._deadline is not None) and (held := self._held(queue, is_settling)):
@@ -101,15 +101,17 @@ class Obstacles:
         return concurrency.obstacle
 
     def waits_for_reset(self, queue: PermitQueue, own: PermitQueue, now: float) -> bool:
-        """Return whether all of its budget is used, and nothing at another queue, `own`, can change that before its
-        attendant looks again."""
+        """Return whether `queue` has used up its budget, and nothing at `own`, another queue, can change that.
+
+        The attendant of `queue` looks again when that may change.
+        """
         bucket, until = queue.bucket, queue.obstacle_until
         if bucket is None or bucket is own.bucket or queue.tokens is not None or until is None or now >= until:
             return False
         return queue.obstacle_kind is _BUDGET and bucket.free <= bucket.reserve
 
     def _held(self, queue: PermitQueue, is_settling: bool) -> str:
-        """Return why nothing at all is let out, by a person's word or for want of anybody's."""
+        """Return why nothing is let out: the run was paused by a person, or the store is out of reach; else empty."""
         if self.is_over:
             queue.obstacle_kind = _UNREACHABLE
             return "store out of reach"
@@ -119,8 +121,10 @@ class Obstacles:
         return ""
 
     def _is_used_up(self, queue: PermitQueue, bucket: Bucket | None, now: float) -> bool:
-        """Return whether not even a probe may leave at `now`, of a bucket with nothing free, or whether no leased token
-        may be taken. Sets `obstacle_until`."""
+        """Return whether not even a probe of an empty bucket may leave at `now`, or no leased token may be taken.
+
+        Sets `obstacle_until`.
+        """
         if queue.tokens is not None:
             ready_at = queue.tokens.ready_at(now)
             queue.obstacle_until = ready_at if now < ready_at < math.inf else None
@@ -135,7 +139,7 @@ class Obstacles:
             elif time.high - time.low > bucket.window_s * probes.WIDE_SHARE and not queue.is_end_moved:
                 probe_at -= time.middle(0.0) - time.low
         elif time.is_guess and not time.is_refuted and now >= bucket.reset_at - time.high:
-            probe_at += probes.LOOK_AGAIN_MOST_S  # `/rate_limit` says it sooner
+            probe_at += probes.LOOK_AGAIN_MOST_S  # `/rate_limit` tells sooner that the window is over
         if time.is_refuted:
             probe_at = min(probe_at, probes.probe_at(bucket, time.middle(now)) - time.middle(0.0))
         if now >= probe_at:
@@ -146,22 +150,24 @@ class Obstacles:
 
 
 def _unproven(queue: PermitQueue, now: float) -> str:
-    """Return why nothing is let out with a token that the platform has not taken yet; empty: one request may go. Sets
-    what the obstacle is."""
+    """Return why nothing is let out with a token that the platform has not taken yet; empty: one request may go.
+
+    Sets the kind and the end of the queue's obstacle.
+    """
     account = queue.account
     if account.trust is not _UNPROVEN:
         queue.obstacle_kind = _NEEDS
         return _untrusted(account) or f"credential {account.name} refused (401)"
     if account.is_known and not account.must_ask and not account.in_flight:
         return ""
-    if now < account.paused_until:  # it was locked out, or told to wait, before it was ever proven
+    if now < account.paused_until:  # the account was locked out, or told to wait, before its token was ever proven
         queue.obstacle_until, queue.obstacle_kind = account.paused_until, _RETRY_AFTER
         return account.paused_why
     return f"credential {account.name} being tried"
 
 
 def _untrusted(account: Account) -> str:
-    """Return why nothing is sent for an account whose tokens are minted; empty for others. Has one minted."""
+    """Return why nothing is sent for an account whose token must be minted, and have it minted; empty for others."""
     if not account.is_minted or account.trust is not _FROZEN:
         return ""
     account.wake()

@@ -1,4 +1,4 @@
-"""What a governor shares with those of other workers: budgets, what is known of accounts, and how long it may send.
+"""What a governor shares with the governors of other workers: budgets, the state of accounts, and how long it may send.
 
 Where a process is alone with its credentials, as far as it knows, there are no peers.
 """
@@ -15,16 +15,16 @@ from bulk.platform.classification import Limits
 
 @dataclass(slots=True)
 class SendDeadline:
-    """Nothing is sent from that moment on (`Clock.elapsed`): somebody else may do the same work by then."""
+    """The moment from which nothing is sent (`Clock.elapsed`): another worker may do the same work by then."""
 
     at: float
 
 
 class Peers(Protocol):
-    """The other workers, as one of them reaches them.
+    """The other workers, as this worker reaches them.
 
     Attributes:
-        deadline: of everything that this worker sends.
+        deadline: the moment from which this worker sends nothing.
     """
 
     deadline: SendDeadline
@@ -43,13 +43,15 @@ class Peers(Protocol):
         """
 
     async def marks(self, account: str) -> Mapping[str, int] | None:
-        """Return a mark for each bucket of the account, to be taken before `/rate_limit` is asked; None: another worker
-        asks."""
+        """Return a mark for each bucket of the account; None: another worker asks `/rate_limit`.
+
+        The marks must be taken before `/rate_limit` is asked.
+        """
 
     async def told(
         self, account: str, limits: Mapping[str, Limits], marks: Mapping[str, int], now: float, late: float
     ) -> None:
-        """Tell what `/rate_limit` said, by category, after these marks were taken."""
+        """Tell the other workers what `/rate_limit` said, by category, after `marks` were taken."""
 
     def changed(self, account: Account) -> None:
         """Tell of an account that was frozen or paused, or may go on. Called often; it must not wait."""

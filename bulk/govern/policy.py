@@ -1,20 +1,20 @@
-"""What a run asks of its governor: the user's limits, and how those who wait are told that there is an end."""
+"""What a run asks of its governor: the user's limits, and the error that tells waiting workers that the run ends."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 
 class Draining(Exception):
-    """The run is ending: no permit is given any more to who would have to wait."""
+    """The run is ending: a worker that would have to wait gets no permit any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the user set.
+    """The limits that the user set.
 
     Attributes:
         concurrency: most requests in flight (count).
-        reserve: for a window of that many requests, how many to leave to others.
+        reserve: takes the size of a window and returns how many of its requests to leave to others (counts).
         is_even: pace `even`; otherwise `burst`.
         unreachable_s: how long a silent platform is asked before the run stops (seconds).
         unexplained_s: first pause after an unexplained refusal (seconds).

@@ -1,7 +1,7 @@
 """When a list that is made for polling may be asked again: `X-Poll-Interval`, for each credential and list.
 
-A list is polled by one at a time, because only the answer says how long to wait for the next poll, and that time may
-grow under load. Source: specification, Events 5; design.md §4 (the pages of one listing are one poll).
+A list is polled by one item at a time, because only the answer says how long to wait for the next poll, and that time
+may grow under load. Source: specification, Events 5; design.md §4 (the pages of one listing are one poll).
 """
 
 import contextlib
@@ -22,7 +22,7 @@ class Poll:
     Attributes:
         turn: held while it is polled.
         not_before: the next poll waits until then (monotonic).
-        waiting: who wants to poll it, or does (count).
+        waiting: items that want to poll the list, or do (count).
     """
 
     turn: anyio.Lock = field(default_factory=anyio.Lock)
@@ -31,7 +31,7 @@ class Poll:
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:
-        """Be one of those who want to poll it, for the time of the block."""
+        """Count the caller as one that wants to poll the list, for the time of the block."""
         self.waiting += 1
         try:
             yield
@@ -39,7 +39,7 @@ class Poll:
             self.waiting -= 1
 
     def wait_s(self, now: float) -> float:
-        """Return seconds until it may be polled; 0.0 means now. `now` is monotonic."""
+        """Return the seconds until the list may be polled; 0.0 means now. `now` is monotonic."""
         return max(0.0, self.not_before - now)
 
     def answered(self, headers: Mapping[str, str], now: float) -> None:
@@ -58,7 +58,7 @@ class PollIntervals:
         return self._polls.setdefault((credential, path), Poll())
 
     def waits(self, now: float) -> list[tuple[str, Poll]]:
-        """Return the lists that somebody waits for because of their interval, by path. `now` is monotonic."""
+        """Return the paths and polls of the lists that are waited for because of their interval. `now` is monotonic."""
         return [(path, poll) for (_, path), poll in self._polls.items() if poll.waiting and poll.not_before > now]
 
 

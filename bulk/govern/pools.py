@@ -1,9 +1,9 @@
-"""A pool: several payers of which one after the other is drained.
+"""A pool: several payers that are drained one after the other.
 
-First comes the one whose window is open already and ends soonest, then those that were not touched, in the order of
-the manifest: were the requests dealt out in turn, all windows would begin together and be empty together. An item stays
-with the member that it began with, because another one may see something else; where that one can't go on for a while,
-a read of few requests begins anew with another. Source: interface.md §2 (pools).
+The member whose window is open already and ends soonest comes first. The members that were not used yet follow in the
+order of the manifest. If requests were dealt out in turn, all windows would begin together and be empty together. An
+item stays with the member that it began with, because another member may see something else. If that member can't go on
+for a while, a read of few requests begins anew with another member. Source: interface.md §2 (pools).
 """
 
 from collections.abc import Sequence
@@ -15,22 +15,22 @@ from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Permit, PermitQueue, Trust
 
 LOOK_S = 0.25
-"""How often it is looked whether another member has something left (seconds)."""
+"""Time between two looks whether another member has requests left (seconds)."""
 SHORT_S = 1.0
-"""A pause that is over so soon is waited for (seconds)."""
+"""A member's pause that ends within this time is waited for (seconds)."""
 MOST_AGAIN = 10
-"""An item of more requests than this is not begun anew: they were in vain (count)."""
+"""An item that has sent more requests than this is not begun anew, as they would all be in vain (count)."""
 
 
 class MemberStuck(Exception):
-    """Nothing of the member that an item began with leaves for a while, and another one has something left."""
+    """The member that an item began with can send nothing for a while, and another member can."""
 
 
 class Pool:
     """The members of a pool in one category.
 
     Args:
-        queues: of the members, in the order of the manifest.
+        queues: permit queues of the members, in the order of the manifest.
     """
 
     def __init__(self, governor: Governor, queues: Sequence[PermitQueue]) -> None:
@@ -38,14 +38,14 @@ class Pool:
         self._current = queues[0]
 
     async def permit(self) -> Permit:
-        """Return a permit for an item that nobody has begun yet, of the member whose turn it is.
+        """Return a permit of the member whose turn it is, for an item that no worker has begun yet.
 
         Raises:
-            CredentialRefused: of all members.
+            CredentialRefused: the platform does not take the credential of any member.
             Draining: the run is ending.
         """
         while True:
-            queues = [self._current]  # nearly always: it is the first of them as long as it has something left
+            queues = [self._current]  # as nearly always: a member stays the first as long as it has requests left
             if self._current.bucket is None or self._current.is_paced or self._is_stuck(self._current):
                 queues = self._in_order()
             for queue in queues:
@@ -64,10 +64,10 @@ class Pool:
                         raise
 
     async def permit_of(self, queue: PermitQueue, requests: int) -> Permit:
-        """Return a permit for an item that began with that member, and has sent so many requests.
+        """Return a permit for an item that began with the member of `queue` and has sent `requests` requests (count).
 
         Raises:
-            MemberStuck: it should begin anew, with another member.
+            MemberStuck: the item should begin anew with another member.
             CredentialRefused, Draining: see `Governor.permit`.
         """
         while True:
@@ -82,7 +82,7 @@ class Pool:
         return is_paused or account.trust in (Trust.FROZEN, Trust.REFUSED) or _is_empty(queue)
 
     def _in_order(self) -> list[PermitQueue]:
-        """Return the members that may have something left, the one whose turn it is first; else the next to reset."""
+        """Return the queues that may have requests left, by their turn; if there are none, all usable by reset."""
         usable = [queue for queue in self._queues if queue.account.trust is not Trust.REFUSED]
         with_some = [queue for queue in usable if not _is_empty(queue)]
         if with_some:
@@ -103,7 +103,7 @@ def _turn(queue: PermitQueue) -> tuple[int, float]:
 
 
 def join_payers(queues: Sequence[Sequence[PermitQueue]]) -> None:
-    """Let queues of each group share their bucket: they are of tokens whose requests one payer pays for."""
+    """Let the queues of each group share their bucket, as one payer pays for the requests of all their tokens."""
     for group in queues:
         for queue in group:
             queue.siblings = tuple(other for other in group if other is not queue)

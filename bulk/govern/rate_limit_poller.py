@@ -1,9 +1,8 @@
-"""Keeps the buckets of one credential true by asking `GET /rate_limit`, which is free; renews a refused credential,
-once.
+"""Keeps the buckets of one credential true by asking `GET /rate_limit`, and renews a refused credential once.
 
-Asked at the start, after each reset until the new window shows, after an unexplained refusal, when a bucket ran out
-with nothing in flight (then the number is exact), and otherwise once in a tenth of a window, at least every 30 s. The
-source of a token is asked for the next one before the token ends (`token_expiry.py`).
+The question is free. It is asked at the start, after each reset until the new window shows, after an unexplained
+refusal, when a bucket ran out with nothing in flight (then the number is exact), and otherwise once in a tenth of a
+window, at least every 30 s. The source of a token is asked for the next one before the token ends (`token_expiry.py`).
 Source: operations.md, GET rate_limit; failures.md rows 16-19, 34, 35.
 """
 
@@ -37,23 +36,24 @@ ASK_LIMITS = Request(
 )
 ASK_SHARE, ASK_MOST_S = 0.1, 30.0
 ASK_OFF_S = 300.0
-"""Where limits are off, how often it is asked whether they still are."""
+"""Where limits are off, the time between two questions whether they still are (seconds)."""
 RESET_FIRST_S, RESET_SHARE, RESET_MOST_S = 0.015, 0.15, 5.0
 """Pauses between questions at a reset: a share of the time asked so far, so that little is lost and few are sent."""
 DOUBT_AGAIN_S = 0.5
-"""Where nothing is left only because a witness says so, how soon it is asked again whether that is so; then longer."""
+"""Where a bucket is empty only by a witness's word, how soon `/rate_limit` is asked again (seconds); then later."""
 EMPTY_AGAIN_S, EMPTY_SHARE = 1.0, 0.5
-"""Where nothing is left, how soon it is asked again whether the window has another end; then longer, by that share."""
+"""Where nothing is left, how soon to ask again whether the window has another end (seconds); then later, by that share
+of the time since it was emptied."""
 GUESS_AGAIN_S, GUESS_SHARE = 0.1, 0.02
-"""The same where nobody knows what time it is for the platform: the end of a window is to show that."""
+"""The same where platform time is not known: the end of a window is to show it."""
 HOPELESS_AGAIN_S = 0.3
-"""Pause before it is asked again where it named a limit that leaves nothing to send."""
+"""Pause before `/rate_limit` is asked again after it named a limit that leaves nothing to send (seconds)."""
 GIVE_UP_AFTER = 5
 """After this many useless answers of `/rate_limit` in a row (5xx, garbage) the run goes on as if limits were off."""
 FAULTS = 2
-"""The first answers of all that have to show that no platform is there: a gateway may give a single one."""
+"""First answers that must show that no platform is there (count): a gateway may give a single such answer."""
 OTHERS_ASK_S = 0.5
-"""A worker leaves it to another one to ask for this long (seconds)."""
+"""A worker leaves the question to another worker for this long (seconds)."""
 
 Ask = Callable[[Secret], Awaitable[tuple[Reply, Verdict] | Failure]]
 
@@ -107,7 +107,7 @@ class RateLimitPoller:
         return self._account.token_expiry.due(now, self._clock.now(), time.high if time.is_known else None)
 
     async def _renew_early(self) -> None:
-        """Ask the source for the next token while this one is good; one that has ended without a next is the end."""
+        """Ask the source for the next token while this one is good; refuse the account if it ended without a next."""
         account = self._account
         if await account.renew(self._clock):
             return
@@ -139,7 +139,7 @@ class RateLimitPoller:
             return polled + ASK_MOST_S
         reset = math.inf if time.is_refuted else bucket.reset_at - time.high
         regular = polled + min(ASK_MOST_S, bucket.window_s * ASK_SHARE)
-        if self._account.is_minted:  # there may be very many of them, and their answers say what is left
+        if self._account.is_minted:  # there may be very many such accounts, and the answers to items say what is left
             regular = max(polled, queue.heard_at) + ASK_MOST_S
         if now < reset:
             queue.reset_asked_since = None
@@ -154,7 +154,7 @@ class RateLimitPoller:
                 pause_s = min(RESET_MOST_S, max(DOUBT_AGAIN_S, empty_s * RESET_SHARE))
             elif time.is_guess:
                 pause_s = min(ASK_MOST_S, max(GUESS_AGAIN_S, empty_s * GUESS_SHARE))
-            else:  # the end that it names may be wrong as well
+            else:  # the end that the witness names may be wrong as well
                 pause_s = min(ASK_MOST_S, max(EMPTY_AGAIN_S, empty_s * EMPTY_SHARE))
             return min(reset, polled + pause_s)
         if not queue.waiting and bucket.available <= 0:
@@ -206,9 +206,7 @@ class RateLimitPoller:
                 queue.tokens.look(is_unlimited=name not in told)
 
     def _is_doubtful(self, reply: Reply) -> bool:
-        """Return whether a first answer must be seen again; where it was, and no platform is there, the run
-        is stopped.
-        """
+        """Return whether a first answer must be seen again; stop the run after `FAULTS` answers of no platform."""
         fault = fault_of(reply)
         if not fault:
             return reply.is_truncated and self._useless < GIVE_UP_AFTER
@@ -220,7 +218,7 @@ class RateLimitPoller:
     def _heard(
         self, reply: Reply, verdict: Verdict, marks: dict[str, tuple[int, int]], sent: float, wishes: int
     ) -> None:
-        """Take in an answer that came just now to what was asked at `sent` (monotonic)."""
+        """Take in an answer that came just now to the question that was sent at `sent` (monotonic)."""
         account, governor, now = self._account, self._governor, self._account.polled
         governor.heard(reply, sent, now)
         match verdict.kind:
@@ -256,7 +254,7 @@ class RateLimitPoller:
             mark, _ = marks.get(name, (0, 0))
             overlap = queue.bucket.overlap(mark) if queue.bucket else 0
             if queue.bucket is not None and queue.refused_window == queue.bucket.window and sent < queue.refused_at:
-                continue  # what it knew before the refusal explains nothing
+                continue  # an answer to a question from before the refusal does not explain the refusal
             governor.observe(queue, told[name], overlap, now, sent, is_asked=True)
             bucket = queue.bucket
             if bucket is None:

@@ -1,8 +1,9 @@
-"""Is the platform in reach? Told by what was answered and what was not; pure, monotonic times come in.
+"""Whether the platform is in reach, judged by the requests that were answered. Pure; monotonic times come in.
 
-A few requests in a row without any answer, and one at a time asks again after growing pauses, until an answer comes or
-the user's limit is over. Where nothing was ever answered, and what went wrong is no time-out, waiting helps nobody: the
-address is wrong, or nothing runs there. Source: interface.md §2 (`limits.unreachable`); failures.md rows 1, 2.
+After a few requests in a row without any answer, one request at a time asks again after growing pauses, until an answer
+comes or the user's limit is over. If no request was ever answered, and the failure is no time-out, waiting does not
+help: the address is wrong, or nothing runs there.
+Source: interface.md §2 (`limits.unreachable`); failures.md rows 1, 2.
 """
 
 from dataclasses import dataclass
@@ -10,10 +11,10 @@ from dataclasses import dataclass
 from bulk.model import ErrorCode, Failure, FailureKind
 
 SILENT_AFTER = 3
-"""So many requests in a row without an answer: the platform is out of reach."""
+"""After this many requests in a row without an answer, the platform is out of reach (count)."""
 RETRY_FIRST_S, RETRY_MOST_S = 0.1, 5.0
 FIRST_CONTACT_S = 5.0
-"""So long a platform is tried that never answered, and refuses, is not found or speaks something else (seconds)."""
+"""How long a platform is tried that never answered and refuses, is not found or speaks something else (seconds)."""
 PAGE = Failure(
     kind=FailureKind.LOST,
     code=ErrorCode.BAD_RESPONSE,
@@ -29,8 +30,8 @@ class Reachability:
     Attributes:
         limit_s: how long a silent platform is asked (seconds).
         unanswered: requests in a row without an answer (count), the first of them at `since`.
-        retry_at: when the next may ask.
-        error: what the newest of them met, for people.
+        retry_at: when the next request may ask (monotonic).
+        error: what the newest of the unanswered requests met, for people.
     """
 
     limit_s: float
@@ -41,13 +42,11 @@ class Reachability:
 
     @property
     def is_silent(self) -> bool:
-        """Whether one at a time asks."""
+        """Whether the platform is out of reach, so that one request at a time asks."""
         return self.unanswered >= SILENT_AFTER
 
     def failed(self, now: float, failure: Failure, *, is_first_contact: bool = False) -> str:
-        """Note that a request got no answer, or one that can't be used; return why the run can't go on, empty where it
-        can.
-
+        """Note that a request got no answer that can be used; return why the run can't go on, empty if it can.
         Args:
             now: monotonic.
             is_first_contact: this process has had no answer yet.

@@ -1,9 +1,9 @@
 """What an answer means for the requests after it: pauses of the credential, an emptied bucket, a frozen token.
 
 A limit that names a time, or a bucket that is empty, is the word of a budget and no sign that the platform has too
-much to do: what may be in flight stays. `Retry-After` is obeyed as it stands, and longer where it names next to
-nothing in vain. A limit without a time has `/rate_limit` asked first: an empty bucket waits for its reset, otherwise
-nothing of the credential leaves for a growing while. A refusal that says nothing holds up nobody else.
+much to do: the number that may be in flight stays. `Retry-After` is obeyed as it stands, and longer if it names next to
+nothing in vain. After a limit without a time, `/rate_limit` is asked first: an empty bucket waits for its reset,
+otherwise nothing of the credential leaves for a growing time. A refusal without a reason holds up no other request.
 Source: open-points.md (secondary limits); failures.md rows 16-19.
 """
 
@@ -17,18 +17,19 @@ SUFFERING = frozenset((VerdictKind.BUSY, VerdictKind.SERVER_ERROR))
 """Signs that fewer requests at once would be better."""
 
 UNTIMED = frozenset((VerdictKind.LIMITED_SECONDARY, VerdictKind.UNEXPLAINED))
-"""Such signs where they name no time and the bucket is not empty."""
+"""Verdicts that are such signs only if they name no time and the bucket is not empty."""
 
 PROVING = frozenset((VerdictKind.ACCEPTED, VerdictKind.REFUSED, VerdictKind.LIMITED_PRIMARY))
-"""Answers that only a token gets that the platform takes; an error page may be any proxy's."""
+"""Answers that are given only to a token that the platform takes; an error page may be any proxy's."""
 
 FAILURES = frozenset((VerdictKind.BUSY, VerdictKind.SERVER_ERROR, VerdictKind.BAD_RESPONSE))
 """Answers that serve nobody, and have nothing to do with limits or with the credential."""
 
 AT_ONCE_S = 1.0
-"""A time that a limit names and that is shorter is as good as none (seconds)."""
+"""A time that a limit names is as good as none if it is shorter than this (seconds)."""
 VAIN_FIRST_S, VAIN_MOST_S = 0.1, 60.0
-"""The least pause after a limit that names such a time, and came again when it was over; doubles each time in a row."""
+"""Least pause after a limit that names such a time and came again when that was over, and the longest (seconds). The
+pause doubles each time in a row."""
 
 BUSY_WHY = "platform busy (Retry-After)"
 
@@ -69,18 +70,20 @@ def follow(
 
 
 def _obey(permit: Permit, wait_s: float, now: float) -> None:
-    """Wait for the time that the platform named. One that is over at once, because it is nothing or lies in the past
-    by some clock, would be obeyed as fast as answers come: so what was waited for in vain grows.
+    """Wait for the time that the platform named.
+
+    A time that is over at once, because it is zero or lies in the past by some clock, would be obeyed as fast as
+    answers come. So the pause grows each time that it was in vain.
     """
     account, least_s = permit.queue.account, 0.0
-    if wait_s < AT_ONCE_S and permit.granted >= account.paused_until:  # it has left since the last one
+    if wait_s < AT_ONCE_S and permit.granted >= account.paused_until:  # the request left after the last pause
         least_s = min(VAIN_MOST_S, VAIN_FIRST_S * 2.0 ** min(20, account.vain)) if account.vain else 0.0
         account.vain += 1
     account.pause_all(now + max(wait_s, least_s), f"limit of {account.name} (Retry-After)")
 
 
 def _heed(permit: Permit, verdict: Verdict, now: float, unexplained_s: float) -> None:
-    """Heed a limit that is no bucket's, or what may be one: only an empty bucket could say that of a refusal alone."""
+    """Heed a limit that is no bucket's, or a refusal that may be one: only an empty bucket could explain that."""
     account = permit.queue.account
     if verdict.retry_after_s is not None:
         _obey(permit, verdict.retry_after_s, now)
@@ -100,7 +103,7 @@ def _limited(permit: Permit, now: float, unexplained_s: float) -> None:
     if permit.window == bucket.window:
         if queue.tokens is not None:
             queue.tokens.exhausted(permit.window)
-        if not permit.is_probe:  # what a probe met, the bucket is told as such
+        if not permit.is_probe:  # `probes.saw` tells the bucket what a probe met
             bucket.exhaust()
         queue.refused_at, queue.refused_window = now, bucket.window
     account.ask_soon()

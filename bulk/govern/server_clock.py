@@ -10,16 +10,16 @@ import math
 from dataclasses import dataclass
 
 EARLY_S = 2.0
-"""Ends of windows are whole seconds: that much before its end a window may be over (seconds)."""
+"""Ends of windows are whole seconds: a window may be over this long before its end (seconds)."""
 DRIFT_S = 0.05
-"""Two clocks may go apart by that much in a window (seconds)."""
+"""Two clocks may go apart by this much in a window (seconds)."""
 WINDOW_MOST_S = 3_700.0
 """Windows last an hour at most, and clocks differ a little: an end that is further away is nonsense (seconds)."""
 PAST_MOST_S = 86_400.0
 """An end so long ago is no end of a window, and clocks that are further apart are not both of them clocks (seconds)."""
 SET_AFTER = 64
-"""Where the platform has several clocks, the one that was chosen was set, or is gone, when so many answers in a row are
-of others (count)."""
+"""Where the platform has several clocks, the chosen one is taken to be gone after this many consecutive answers of
+others (count)."""
 
 
 @dataclass(slots=True)
@@ -29,15 +29,15 @@ class ServerClock:
     Attributes:
         low, high: bounds of the offset (seconds). Before the first `Date` they hold the local wall clock's, 2 s to
             either side.
-        is_guess: nothing but this machine's clock speaks: no `Date` came, and no window was seen to end.
+        is_guess: only this machine's clock tells the time: no `Date` came, and no window was seen to end.
         is_of_windows: ends of windows have shown that `Date` is of another clock, and tell the time instead.
         is_refused: ends of windows and this machine's clock have shown that `Date` is nonsense.
-        least, most: where no `Date` comes, what the offset is at least by the ends of windows that were over, and at
-            most by those of windows that were open (seconds).
-        local: the offset of this machine's wall clock, when the run began (seconds).
-        former: the interval that was believed before a newer answer contradicted it; None: none did.
+        least, most: where no `Date` comes, the least offset by the ends of windows that were over, and the greatest by
+            the ends of windows that were open (seconds).
+        local: the offset of this machine's wall clock when the run began (seconds).
+        former: the interval that was believed before a newer answer contradicted it; None: no answer has.
         is_one_of_several: answers went back to a former time, so the platform has several clocks.
-        ignored: answers in a row that are of another of these clocks (count).
+        ignored: consecutive answers of another one of these clocks (count).
     """
 
     low: float
@@ -55,7 +55,7 @@ class ServerClock:
 
     @classmethod
     def from_local(cls, now: float, monotonic: float) -> "ServerClock":
-        """Make the clock from this machine's wall clock, which will do before anything was heard."""
+        """Make the clock from this machine's wall clock, which will do until the platform has answered."""
         return cls(now - monotonic - EARLY_S, now - monotonic + EARLY_S, local=now - monotonic)
 
     def observe(self, date: float, sent: float, received: float) -> None:
@@ -107,7 +107,7 @@ class ServerClock:
             self.is_refused, self.is_guess, self.is_known = True, True, False
 
     def _cut(self, low: float, high: float) -> None:
-        """Take both intervals for true; where they disagree, the newer one."""
+        """Keep the part that both intervals share; if they disagree, keep the newer one."""
         cut_low, cut_high = max(self.low, low), min(self.high, high)
         if cut_low <= cut_high:
             self.low, self.high = cut_low, cut_high
@@ -115,9 +115,11 @@ class ServerClock:
             self.low, self.high = low, high
 
     def names_end(self, reset_at: float, sent: float, *, is_first: bool = False) -> None:
-        """Note that a window that ends at `reset_at` (UTC epoch seconds) was open when a request of `sent` (monotonic)
-        was answered, where no `Date` comes: it is not later than that. Unless that is the first word of all, moments
-        were already compared with this clock, and it is set back by no more than it has to.
+        """Note that a window that ends at `reset_at` (UTC epoch seconds) was open, where no `Date` comes.
+
+        The window was open when a request that was sent at `sent` (monotonic) was answered, so platform time was not
+        later than its end. Unless that is the first word of all (`is_first`), moments were already compared with this
+        clock, and the clock is set back by no more than it has to.
         """
         most = reset_at - sent
         if self.is_known or not self.least <= most < self.most:
@@ -130,13 +132,14 @@ class ServerClock:
             self.low, self.high = max(self.least, most - width_s), most
 
     def turned(self, reset_at: float, received: float) -> None:
-        """Note that a window that ended at `reset_at` (UTC epoch seconds) was over when an answer was received
-        (monotonic), where no `Date` comes: it is not earlier than that.
+        """Note that a window that ended at `reset_at` (UTC epoch seconds) was over, where no `Date` comes.
+
+        The window was over when an answer was received (monotonic), so platform time was not earlier than its end.
         """
         if self.is_known:
             return
         least = reset_at - received
-        if least > self.most:  # one of them was wrong, and the newer one counts
+        if least > self.most:  # one of the two words was wrong, and the newer one counts
             self.least, self.most = least, least + EARLY_S
         else:
             self.least, self.most = max(self.least - DRIFT_S, least), self.most + DRIFT_S
@@ -144,8 +147,9 @@ class ServerClock:
         self.is_guess = False
 
     def overrule(self, low: float) -> None:
-        """Note that windows were over before `Date` said so: the offset is at least `low` (seconds), and `Date` counts
-        no more.
+        """Note that windows were over before `Date` said so.
+
+        The offset is at least `low` (seconds), and `Date` does not count any more.
         """
         self.low, self.high, self.is_of_windows = low, low + EARLY_S, True
 
@@ -155,13 +159,13 @@ class ServerClock:
         return self.is_guess and self.high - self.low > WINDOW_MOST_S / 2
 
     def earliest(self, monotonic: float) -> float:
-        """Return what platform time is at least (UTC epoch seconds)."""
+        """Return the earliest that platform time may be (UTC epoch seconds)."""
         return monotonic + self.low
 
     def latest(self, monotonic: float) -> float:
-        """Return what platform time is at most (UTC epoch seconds)."""
+        """Return the latest that platform time may be (UTC epoch seconds)."""
         return monotonic + self.high
 
     def middle(self, monotonic: float) -> float:
-        """Return the best guess (UTC epoch seconds)."""
+        """Return the best guess at platform time (UTC epoch seconds)."""
         return monotonic + (self.low + self.high) / 2

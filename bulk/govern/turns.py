@@ -1,8 +1,9 @@
-"""Who gets the room that there is: those who wait at permit queues, in turns.
+"""The permit queues get the room for requests in flight in turns.
 
-The attendant of each queue lets out what obstacles and pacing allow; an answer makes room, and whoever waits for that
-gets it at once. A paced queue comes before others: they have budget enough for all that they have left to do, and it
-has not, so that what it doesn't spend now ends with its window. Every fifth turn is another's, so that nobody starves.
+The attendant of each queue lets out what obstacles and pacing allow. An answer makes room, and a worker that waits for
+room gets it at once. A paced queue comes before the others: they have enough budget for all the work that they have
+left, but the paced queue has not, so that budget which it does not spend now ends with its window. Every fifth turn
+goes to another queue, so that no queue starves.
 Source: design.md §4.
 """
 
@@ -19,19 +20,19 @@ from bulk.govern.permits.accounts import Permit, PermitQueue
 from bulk.status import WaitKind
 
 AHEAD_MOST = 4
-"""After so many turns of paced queues one goes to others that want room (count): where all that is paced takes longer
-than there is time, they would never get any."""
+"""After this many turns of paced queues, one turn goes to the other queues that want room (count). Otherwise these
+would never get any where the paced queues have more work than time."""
 
 
 class Turns:
     """Hands out permits.
 
     Args:
-        grant: takes one permit for a queue at a moment (monotonic), for settling or not; None where it may not.
+        grant: returns a permit for a queue at a moment (monotonic), for settling or not; None: none may be given.
         refresh_pace: decides anew whether a queue is paced, and how fast.
 
     Attributes:
-        queues: all permit queues; each is the first one in its turn.
+        queues: all permit queues; they take turns in being the first.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Turns:
         self._ahead = 0
 
     async def attend(self, queue: PermitQueue) -> None:
-        """Hand out permits to those who wait at `queue`, for ever; one task for each permit queue."""
+        """Hand out permits to the workers that wait at `queue`, for ever; there is one such task for each queue."""
         while True:
             queue.renew_wake_event()
             now = self._clock.monotonic()
@@ -59,7 +60,7 @@ class Turns:
             queue.obstacle = self._obstacles.of(queue, now, bool(queue.settlers))
             wants_room = queue.obstacle == self._concurrency.obstacle
             if queue.due or (queue.obstacle and not (wants_room and queue.is_paced)):
-                if wants_room:  # answers make room, and wake it: this is done at each turn, without a timer
+                if wants_room:  # answers make room and wake the queue: no timer is set, as this comes at each turn
                     await queue.wake_event.wait()
                     continue
                 queue.account.wake()
@@ -78,7 +79,7 @@ class Turns:
             self._serve_due(queue, together)
 
     async def _until_fresh(self, queue: PermitQueue) -> None:
-        """Have the platform asked what is left, where others may have taken it since its last word."""
+        """Have the platform asked how many requests are left, if others may have taken them since its last word."""
         while queue.waiting:
             now = self._clock.monotonic()
             if not queue.is_stale(now) or self._obstacles.of(queue, now, bool(queue.settlers)):
@@ -90,8 +91,11 @@ class Turns:
             await queue.wake_event.wait()
 
     def _serve_due(self, queue: PermitQueue, most: int) -> None:
-        """Serve a paced queue whose time has come; what there is no room for goes before all others that want room, as
-        what it does not spend now may end with its window."""
+        """Serve a paced queue whose time has come.
+
+        Permits without room go before all others that want room, as budget that the queue does not spend now may end
+        with its window.
+        """
         queue.due = self._serve(queue, most)
         if queue.due:
             self._due.append(queue)
@@ -113,9 +117,9 @@ class Turns:
         return 0
 
     def pump(self, own: PermitQueue, now: float) -> None:
-        """Serve queues that may be served, and wake the attendants of others: something became free at `own`.
+        """Serve the queues that may be served and wake the attendants of others, because a permit of `own` has ended.
 
-        Newcomers at `own` are left to its attendant: mostly the worker that made room takes it again at once.
+        Newcomers at `own` are left to its attendant: mostly the worker that made the room takes it again at once.
         """
         if self._due:
             self._serve_ahead(AHEAD_MOST)
@@ -132,7 +136,7 @@ class Turns:
                     continue
             waiting = queue.waiting if has_room or queue.is_paced else 0
             if not waiting or self._obstacles.waits_for_reset(queue, own, now):
-                continue  # of fifty, each would say so again for every answer
+                continue  # otherwise each of fifty queues would find that out again for every answer
             if queue.is_paced:
                 if queue.obstacle and not queue.due:
                     queue.wake()
@@ -142,12 +146,12 @@ class Turns:
                 self._ahead = self._ahead if queue.waiting == waiting else 0
         if len(queues) > 1:
             queues.append(queues.pop(0))
-        if has_room and self._due and not is_left:  # nobody else takes it
+        if has_room and self._due and not is_left:  # no other queue takes the room
             self._ahead = 0
             self._serve_ahead(len(self.queues))
 
     def _serve_ahead(self, most: int) -> None:
-        """Serve paced queues that are due, until `most` had their turn since others had theirs (count)."""
+        """Serve paced queues that are due, until they have had `most` turns since other queues had theirs (count)."""
         while self._due and self._concurrency.has_room and self._ahead < most:
             self._ahead += 1
             due = self._due.popleft()

@@ -1,1 +1,1 @@
-"""From files to typed items: how items are read, line by line, and what is wrong with those that can't be."""
+"""From files to typed items: reads items, line by line, and explains the flaws of those that can't be read."""

@@ -1,7 +1,7 @@
-"""CSV rows as mappings. A header names the fields, dots reach into objects, and a cell becomes what its field is.
+"""CSV rows as mappings. A header names the fields, dots reach into objects, and a cell gets the type of its field.
 
-Quoting is read strictly: a quote within a cell that is not quoted is an error, because guessing would send something
-else than what was meant; only a cell of JSON may hold quotes as it stands. Source: interface.md §2.
+Quoting is read strictly: a quote within a cell that is not quoted is an error, because a guess might send something
+that was not meant; only a cell of JSON may hold quotes without being quoted. Source: interface.md §2.
 """
 
 import csv
@@ -26,12 +26,12 @@ _WAY_OUT = "close it, and double each quote that belongs to the cell"
 _FLAGS = {"true": True, "false": False}
 
 Cell = Callable[[str], Any]
-"""Makes a value of a cell's text, or raises ValueError with what was expected."""
+"""Turns a cell's text into a value, or raises ValueError with a message that says what was expected."""
 
 MOST_DEPTH = 64
 """How deep the name of a column may reach into objects (count)."""
 
-# it holds for the whole process, whose default of 131,072 characters is less than a file in Base64 needs
+# for the whole process: the default of 131,072 characters is less than a file in Base64 needs
 csv.field_size_limit(MOST_LINE_BYTES)
 
 
@@ -41,8 +41,8 @@ def rows(
     """Yield the rows of the CSV text whose lines are `batches` (see `lines.lines`), as mappings for `operation`.
 
     Args:
-        defaults: fields that items need not give; a required one that has no column either is told once, of the
-            header. None: that is not looked at.
+        defaults: fields that items need not give; a required field that has no column either is one flaw of the
+            header. None: missing fields are not looked for.
     """
     text = _Text(chain.from_iterable(batches))
     columns: _Columns | None = None
@@ -70,12 +70,12 @@ def rows(
 
 
 class _Text:
-    """Rows of cells. csv splits them; what it lets pass and we don't is looked for in the bytes that it has read.
+    """Rows of cells. `csv` splits them; flaws that it lets pass are looked for in the bytes that it has read.
 
     Attributes:
-        row: the bytes of the row; one block, because millions of short lines would take fifty times their length.
+        row: the bytes of the row, in one block: as millions of short lines they would take fifty times their length.
         line: where the row begins.
-        unreadable: what stands for the lines that can't be read.
+        unreadable: rows that stand for the lines that can't be read.
     """
 
     def __init__(self, lines: Iterator[Row]) -> None:
@@ -84,7 +84,7 @@ class _Text:
         self._lines = lines
 
     def rows(self) -> Iterator[list[str] | SourceFlaw]:
-        """Yield the cells of each row that is not blank, or what is wrong with it."""
+        """Yield the cells of each row that is not blank, or its flaw."""
         reader = csv.reader(self._read(), strict=True)
         while True:
             self.row.clear()
@@ -136,12 +136,12 @@ class _Text:
         return SourceFlaw(message, self.line + self.row.count(b"\n") - 1)
 
     def _line_of_last_quote(self) -> int:
-        """Return the line of the quote that is open: behind it there are only pairs."""
+        """Return the line of the quote that is open, which is the last one that is not part of a pair."""
         return self.line + self.row.count(b"\n", 0, self.row.replace(b'""', b"  ").rfind(b'"'))
 
 
 class _Columns:
-    """The header: for each column where its cells go and what they become."""
+    """The header: for each column, the field that its cells go to, and the conversion of its cells."""
 
     def __init__(self, header: list[str], operation: AnyOperation) -> None:
         self.flaws: list[ItemFlaw] = []
@@ -157,14 +157,14 @@ class _Columns:
     def refuse_missing(self, operation: AnyOperation, defaults: Collection[str]) -> None:
         """Note a flaw for each required field that no column can give."""
         if self.flaws:
-            return  # a column with a wrong name may have been meant
+            return  # a column with a wrong name may be the missing one
         given = {name.partition(".")[0] for name in self._names} | set(defaults)
         for field in msgspec.structs.fields(operation.Item):
             if field.required and field.encode_name not in given:
                 self.flaws.append(ItemFlaw(field.encode_name, "is missing; the header needs a column of this name"))
 
     def _add(self, number: int, name: str, item_type: inspect.Type, given: frozenset[str], seen: set[str]) -> None:
-        """Add one column; `given` are the names of all, `seen` those of the columns before it."""
+        """Add one column; `given`: the names of all columns; `seen`: those of the columns before it."""
         path, flaw = tuple(name.split(".")), ""
         if not name:
             flaw = f"column {number} has no name"
@@ -179,7 +179,7 @@ class _Columns:
             return
         kind, known = _type_at(item_type, path)
         if kind is None:
-            # an explanation takes time, and nobody would read it
+            # an explanation takes time, and would not be shown
             flaw = unknown_name(path[-1], known) if len(self.flaws) < MOST_FLAWS else "unknown field"
             for mark, marks in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
                 if len(self._names) == 1 and mark in name:
@@ -214,8 +214,8 @@ class _Columns:
 
 
 def _type_at(info: inspect.Type, path: tuple[str, ...]) -> tuple[inspect.Type | None, list[str]]:
-    """Return the type of the field that `path` names within `info`; None and the names that are known where there is
-    none."""
+    """Return the type of the field that `path` names within `info`; if there is no such field, None and the names that
+    are known."""
     if not path:
         return info, []
     known: list[str] = []
@@ -233,7 +233,7 @@ def _type_at(info: inspect.Type, path: tuple[str, ...]) -> tuple[inspect.Type | 
 
 
 def _cell_of(info: inspect.Type) -> Cell:
-    """Return what makes a value of a cell for a field of this type. Text wins where text is allowed."""
+    """Return the conversion of cells for a field of this type. A field that allows text gets text."""
     kinds = {type(option) for option in options(info)}
     takes_text = bool(kinds & _TEXT)
     if inspect.AnyType in kinds or kinds - _TEXT - _PLAIN:

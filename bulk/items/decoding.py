@@ -1,7 +1,7 @@
-"""An item as it was given becomes the typed one of its operation; what can't be is explained.
+"""Turns items as they were given into the typed items of their operation, and explains those that can't be used.
 
-JSON without `with` goes straight into the type, which is the fast way: no dictionary is made. Everything else is merged
-first (`with` is one level deep: a field of the item replaces the one of `with` whole) and converted.
+JSON without `with` is decoded straight into the type, which is fast, because no dictionary is made. All else is merged
+first (`with` is one level deep: a field of the item replaces the whole field of `with`) and converted.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,20 +14,20 @@ from bulk.items.lines import Bad, Given, SourceFlaw
 from bulk.operation import AnyOperation, Item, ItemFlaw
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, SourceFlaw)
-"""What the readers below raise for an item that can't be used; ask `explain_json` or `explain` what is wrong."""
+"""Errors that the readers below raise for an item that can't be used; `explain_json` and `explain` find its flaws."""
 
 
 SECRET_PLACES = ("env:", "file:")
-"""What a secret field begins with that says where the secret is."""
+"""Beginnings of a secret field that says where its secret is."""
 
 
 class ItemReader:
     """Reads the items of one job.
 
     Attributes:
-        from_json: the item in a JSON text; raises one of UNREADABLE.
-        again: the item in a JSON text that `from_json` has taken before: faster, because less can be wrong with it.
-        spooled: the item in what `msgspec.json.encode` made of one, `with` being in it already.
+        from_json: returns the item in a JSON text; raises one of UNREADABLE.
+        again: returns the item in a JSON text that `from_json` has accepted before; faster, because less is checked.
+        spooled: returns the item in the output of `msgspec.json.encode` for an item, which has `with` in it already.
     """
 
     def __init__(self, operation: AnyOperation, defaults: Mapping[str, Any]) -> None:
@@ -42,12 +42,12 @@ class ItemReader:
         """Return the item in a decoded object.
 
         Raises:
-            msgspec.ValidationError: it is none.
+            msgspec.ValidationError: the object is no item.
         """
         return msgspec.convert(self._with_defaults(mapping), self._type)
 
     def row_again(self, row: bytes | Given | Bad) -> Item:
-        """Return the item in a row that was taken before; raises one of UNREADABLE, as where it has changed."""
+        """Return the item in a row that was accepted before; raise one of UNREADABLE, for example if it has changed."""
         if isinstance(row, bytes):
             return self.again(row)
         if isinstance(row, Given):
@@ -55,7 +55,7 @@ class ItemReader:
         raise SourceFlaw("changed since it was checked")
 
     def explain_json(self, raw: bytes) -> list[tuple[int, ItemFlaw]]:
-        """Return what is wrong with a JSON text that `from_json` refused: (line, counted from 0, and flaw) each."""
+        """Return the flaws of a JSON text that `from_json` refused: (line, counted from 0, and flaw) each."""
         flaw = json_text.flaw_of(raw)
         if flaw is not None:
             return [(flaw.line - 1, ItemFlaw(flaw.field, flaw.message))]
@@ -67,19 +67,19 @@ class ItemReader:
         return [(line_of(flaw.field, lines, 1) - 1, flaw) for flaw in self.explain(value)]
 
     def explain(self, value: Any, *, is_yaml: bool = False) -> list[ItemFlaw]:
-        """Return what is wrong with a decoded object that `from_mapping` refused."""
+        """Return the flaws of a decoded object that `from_mapping` refused."""
         return type_errors.flaws_of(self._with_defaults(value), self._type, is_yaml=is_yaml)
 
     def _direct(self, raw: bytes) -> Item:
         item = self.spooled(raw)
-        # each key brings a colon, and those that must be there are: where there are no more, none was there twice
+        # each key has a colon, and all required ones are there: if there are no more colons, no key is there twice
         if raw.count(b":") != self._required:
             _refuse_repeats(raw)
         return item
 
     def _merged(self, raw: bytes) -> Item:
         value = self._decode_any(raw)
-        # each key brings a colon: as many as there are fields, and none was there twice
+        # each key has a colon: if there are as many colons as fields, no key is there twice
         if not isinstance(value, dict) or raw.count(b":") != len(value):
             _refuse_repeats(raw)
         return self.from_mapping(value)
@@ -92,7 +92,7 @@ class ItemReader:
 
 
 def line_of(field: str, lines: Mapping[str, int], otherwise: int) -> int:
-    """Return the line of `field`, or of the nearest thing around it that `lines` knows."""
+    """Return the line of `field`, or of the nearest object or list around it that `lines` knows."""
     while field:
         if field in lines:
             return lines[field]
@@ -102,7 +102,7 @@ def line_of(field: str, lines: Mapping[str, int], otherwise: int) -> int:
 
 
 def literal_secrets(fields: Mapping[str, object], secret_fields: frozenset[str]) -> list[str]:
-    """Return the secret fields that hold a secret itself, not where it is."""
+    """Return the secret fields that hold a literal secret, and not the place of one."""
     found: list[str] = []
     for dotted in sorted(secret_fields):
         value: object = fields
@@ -114,10 +114,10 @@ def literal_secrets(fields: Mapping[str, object], secret_fields: frozenset[str])
 
 
 def _refuse_repeats(raw: bytes) -> None:
-    """Refuse an object that has a member twice: msgspec would silently take the last one. Only where a string occurs
-    twice is it worth a closer look.
+    """Refuse an object that has a member twice: msgspec would silently take the last one. A closer look is taken only
+    if a string occurs twice, or there is a backslash.
     """
     strings = raw.split(b'"')[1::2]
-    # not with `in`, which takes the bytes for a number first, and handles an error then
+    # `find`, because `in` tries the bytes as a number first, and then has to handle an error
     if len(set(strings)) != len(strings) or raw.find(b"\\") >= 0:
         json_text.refuse_repeats(raw)

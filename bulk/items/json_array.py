@@ -1,7 +1,7 @@
-"""The elements of a JSON list, one at a time, without holding the list.
+"""Yields the elements of a JSON list, one at a time, without holding the list.
 
-Only strings, brackets and commas are looked at: what an element holds is for the decoder, which also sees what is wrong
-with it. Memory is bounded by one element.
+Only strings, brackets and commas are looked at: the content of an element is left to the decoder, which also finds its
+flaws. Memory is bounded by one element.
 """
 
 import re
@@ -16,11 +16,11 @@ _SPACE = b" \t\r\n"
 
 
 def elements(read: Read, *, most_bytes: int = MOST_LINE_BYTES, chunk_bytes: int = CHUNK_BYTES) -> Iterator[list[Row]]:
-    """Yield the elements of the list that `read` gives, in batches, without offsets; an empty one (two commas) is
-    `Bad`.
+    """Yield the elements of the list that `read` gives, in batches, without offsets; an empty element (two commas)
+    is `Bad`.
 
     Raises:
-        SourceFlaw: it is no list, is not closed, or goes on behind its end.
+        SourceFlaw: the text is no list, is not closed, or goes on behind the end of the list.
     """
     text, line = _without_space(without_mark(read, chunk_bytes)[0], 1, read, chunk_bytes)
     if not text.startswith(b"["):
@@ -57,15 +57,15 @@ def elements(read: Read, *, most_bytes: int = MOST_LINE_BYTES, chunk_bytes: int 
 
 
 class _Ends:
-    """Finds where elements end. `at` is where to look next, and `depth` in how many lists and objects that is."""
+    """Finds where elements end. `at`: where to look next. `depth`: in how many lists and objects that place is."""
 
     def __init__(self) -> None:
         self.at = self.depth = 0
 
     def within(self, text: bytes) -> Iterator[int]:
-        """Yield where the commas and the bracket stand that end elements."""
+        """Yield the positions of the commas and the bracket that end elements."""
         for token in _TOKEN.finditer(text, self.at):
-            if token[0] == b'"':  # of a string that goes on in what has not been read yet
+            if token[0] == b'"':  # of a string that goes on in bytes that were not read yet
                 self.at = token.start()
                 return
             self.at = token.end()
@@ -80,7 +80,7 @@ class _Ends:
 
 
 def _row(text: bytes, line: int, before: bytes, behind: bytes) -> Row | None:
-    """Return the element in `text`, which begins in that line and stands between two of `[`, `,` and `]`; None in
+    """Return the element in `text`, which begins in that line and stands between two of `[`, `,` and `]`; None for
     `[]`."""
     element = text.strip(_SPACE)
     line += _lines_of_space(text)
@@ -97,8 +97,8 @@ def _lines_of_space(text: bytes) -> int:
 
 
 def _without_space(text: bytes, line: int, read: Read, chunk_bytes: int) -> tuple[bytes, int]:
-    """Return `text`, which begins in that line, from the first byte on that is no space, and its line; reads on as long
-    as there is none.
+    """Return `text`, which begins in that line, from the first byte on that is no space, and the line of that byte;
+    read on as long as there is no such byte.
     """
     while True:
         line += _lines_of_space(text)

@@ -1,6 +1,6 @@
-"""JSON as text: where a syntax error is, which key was given twice, on which line a field stands. For messages only.
+"""Finds in JSON text where a syntax error is, which key is there twice, and the line of each field. For messages only.
 
-Slow and exact; the fast way is `decoding.py`, which comes here when something is wrong or may be.
+This is slow and exact; the fast way is `decoding.py`, which calls this module when there is, or may be, a flaw.
 """
 
 import json
@@ -14,7 +14,7 @@ _TOKEN = re.compile(r'("(?:[^"\\]++|\\.)*+")(\s*:)?|[\[\]{},\n]|[^\s,\[\]{}":]+'
 
 
 def flaw_of(raw: bytes) -> SourceFlaw | None:
-    """Return what is wrong with `raw` as JSON text, with its line (from 1) and the key that stands twice, or None."""
+    """Return the flaw of `raw` as JSON text, with its line (from 1) and the key that is there twice; None: no flaw."""
     try:
         text = decoded(raw)
         value = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_number)
@@ -40,17 +40,17 @@ def flaw_of(raw: bytes) -> SourceFlaw | None:
 
 
 def refuse_repeats(raw: bytes) -> None:
-    """Refuse `raw`, which is valid JSON, where an object within has a key twice.
+    """Refuse `raw`, which is valid JSON, if an object in it has a key twice.
 
     Raises:
-        SourceFlaw: one has.
+        SourceFlaw: an object has a key twice.
     """
     try:
         json.loads(raw, object_pairs_hook=_without_repeats)
     except SourceFlaw:
         raise
     except (ValueError, RecursionError):
-        return  # what Python's decoder alone does not take
+        return  # Python's decoder refuses some texts that msgspec takes
 
 
 def places(raw: bytes) -> dict[str, int]:

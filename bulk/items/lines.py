@@ -1,7 +1,7 @@
-"""Bytes become rows: (line, offset, data). Memory is bounded by one line, and that by 16 MiB, whatever the input.
+"""Turns bytes into rows: (line, offset, data). Memory is bounded by one line, and a line by 16 MiB, whatever the input.
 
-A byte order mark, CRLF and a missing last newline are accepted. Rows come in batches, so that what is done for each row
-is done by C code as far as possible. Source: interface.md §2, failures.md row 53.
+A byte order mark, CRLF and a missing last newline are accepted. Rows come in batches, so that C code does most of the
+work for each row. Source: interface.md §2, failures.md row 53.
 """
 
 import io
@@ -20,33 +20,33 @@ CHUNK_BYTES = 256 * 1024
 TOO_LONG = "longer than 16 MiB; put long content into a file and name it (content_file)"
 
 Read: TypeAlias = Callable[[int], bytes]
-"""The next bytes, about as many as were asked for; empty at the end."""
+"""Returns the next bytes, about as many as were asked for; empty at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An item as a mapping. `lines` has the line of each field where they differ from the row's, by dotted name."""
+    """An item as a mapping. `lines`: the line of each field, by dotted name, if they differ from the row's."""
 
     value: Any
     lines: Mapping[str, int] = field(default_factory=dict)
 
 
 class Bad(NamedTuple):
-    """A row that no reader can make an item of: (line, flaw) each."""
+    """A row that can't become an item; `flaws`: (line, flaw) each."""
 
     flaws: tuple[tuple[int, ItemFlaw], ...]
 
 
 Row: TypeAlias = tuple[int, int, bytes | Given | Bad]
-"""(line from 1, offset of its first byte in the text, JSON text or mapping or why not). Blank JSON text is no item."""
+"""(line from 1, offset of its first byte in the text, JSON text, mapping or flaws). Blank JSON text is no item."""
 
 
 class SourceFlaw(ValueError):
     """A text, or the rest of it, can't be read: damaged compression, no list where one is needed, a wrong byte.
 
     Attributes:
-        line: where; 0 where the whole file is meant.
-        field: dotted name of the field, as far as it is known.
+        line: line of the flaw; 0: the flaw is of the whole file.
+        field: dotted name of the field, if it is known; else empty.
     """
 
     def __init__(self, message: str, line: int = 0, field: str = "") -> None:
@@ -63,7 +63,7 @@ def decoded(data: bytes | bytearray, line: int = 1) -> str:
     """Return the text in `data`, whose first line is that one.
 
     Raises:
-        SourceFlaw: it is not UTF-8, or holds a NUL character.
+        SourceFlaw: the data is not UTF-8, or holds a NUL character.
     """
     try:
         text = data.decode("utf-8")
@@ -78,15 +78,15 @@ def decoded(data: bytes | bytearray, line: int = 1) -> str:
 
 
 def lines(read: Read, *, most_bytes: int = MOST_LINE_BYTES, chunk_bytes: int = CHUNK_BYTES) -> Iterator[list[Row]]:
-    """Yield the lines of what `read` gives, without their newline; a carriage return stays. One that is too long is
-    `Bad`.
+    """Yield the lines of what `read` gives, without their newline; a carriage return stays. A line that is too
+    long is `Bad`.
 
     Raises:
-        SourceFlaw: it is UTF-16, or compressed without saying so.
+        SourceFlaw: the text is UTF-16, or compressed although its name does not say so.
     """
     chunk, offset = without_mark(read, chunk_bytes)
     line = 1
-    rest, passed = b"", 0  # of a line whose end has not been seen: its bytes, or how many there were of one too long
+    rest, passed = b"", 0  # of the line that goes on: its bytes, or the count of them if it is too long
     while chunk:
         *pieces, last = _split(chunk)
         if pieces:
@@ -113,7 +113,7 @@ def lines(read: Read, *, most_bytes: int = MOST_LINE_BYTES, chunk_bytes: int = C
 
 
 def _split(chunk: bytes) -> list[bytes]:
-    """Return `chunk.split(b"\\n")`, which looks at each byte: of lines of 3 kB this takes a fourth of the time."""
+    """Return `chunk.split(b"\\n")`, in a fourth of its time for lines of 3 kB: `split` looks at each byte."""
     pieces = [line[:-1] for line in io.BytesIO(chunk).readlines()]
     end = chunk.rfind(b"\n") + 1
     if end < len(chunk):
@@ -126,7 +126,7 @@ def without_mark(read: Read, chunk_bytes: int) -> tuple[bytes, int]:
     """Return the first bytes without their byte order mark, and the mark's size (bytes).
 
     Raises:
-        SourceFlaw: they are UTF-16 or compressed.
+        SourceFlaw: the bytes are UTF-16 or compressed.
     """
     first = b""
     while len(first) < 4:

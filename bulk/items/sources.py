@@ -1,6 +1,6 @@
-"""An items file: what its name says about it, opened safely, read once and hashed on the way.
+"""An items file: its format by its name, opened safely, read once and hashed on the way.
 
-The hash is of the file as it lies there, compressed or not, and of all of it, even where only some items are wanted.
+The hash is of the file as it is on disk, compressed or not, and of all of it, even if only some items are wanted.
 Only regular files are read: a run must be able to read them again. Source: interface.md §2, failures.md rows 53 and 55.
 """
 
@@ -24,14 +24,14 @@ from bulk.operation import AnyOperation
 from bulk.storage.private_files import replacing
 
 STDIN = Path("-")
-"""`items: -`."""
+"""The path for `items: -`, which is standard input."""
 
 FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".yaml": "yaml", ".yml": "yaml"}
 COMPRESSIONS = (".gz", ".zst")
 SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 
 _STEP_BYTES = 512
-"""Compressed bytes that are expanded at once: at zstd's densest (4 bytes for 128 KiB) they make 16 MiB."""
+"""Compressed bytes that are expanded at once: at zstd's densest (4 bytes for 128 KiB) they become 16 MiB."""
 _GZIP = 16 + zlib.MAX_WBITS
 _MOST_WINDOW_BYTES = 128 * 1024 * 1024
 _MOST_NAMES = 1_000
@@ -42,7 +42,7 @@ def format_of(path: Path) -> tuple[str, str]:
     """Return (`jsonl`, `json`, `csv` or `yaml`; `.gz`, `.zst` or nothing), by the name.
 
     Raises:
-        ValueError: the name says neither; the message says what was expected.
+        ValueError: the name has no known format; the message says what was expected.
     """
     if path == STDIN:
         return "jsonl", ""
@@ -58,7 +58,7 @@ def format_of(path: Path) -> tuple[str, str]:
 
 
 class ItemsFile:
-    """One reading of an items file. `rows` first, then `finish`, which knows the hash."""
+    """One reading of an items file. Call `rows` first, then `finish`, which returns the hash."""
 
     def __init__(
         self,
@@ -68,14 +68,14 @@ class ItemsFile:
         is_hashed: bool = True,
         defaults: Collection[str] | None = None,
     ) -> None:
-        """Open `path`, whose name says what it holds; `operation` says what the cells of CSV become.
+        """Open `path`, whose name gives the format; `operation` gives the types of CSV cells.
 
         Args:
             defaults: see `csv_rows.rows`.
-            is_hashed: whether `finish` will be asked.
+            is_hashed: whether `finish` will be called.
 
         Raises:
-            SourceFlaw: it is missing, no regular file, or can't be read.
+            SourceFlaw: the file is missing, is no regular file, or can't be opened.
         """
         self._operation, self._defaults = operation, defaults
         self._format, self._compression = format_of(path)
@@ -132,10 +132,10 @@ class ItemsFile:
         return lines.lines(self._read_raw)
 
     def finish(self) -> str:
-        """Read what was not read yet, and return the SHA-256 (hex) of the whole file.
+        """Read the rest of the file, and return the SHA-256 (hex) of the whole file.
 
         Raises:
-            SourceFlaw: it can't be read, or changed while it was read.
+            SourceFlaw: the file can't be read, or changed while it was read.
         """
         while self._read_raw(CHUNK_BYTES):
             pass
@@ -169,7 +169,7 @@ def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading; a FIFO or a device is neither waited for nor read.
 
     Raises:
-        SourceFlaw: it is missing, no regular file, or can't be opened.
+        SourceFlaw: the file is missing, is no regular file, or can't be opened.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -194,7 +194,7 @@ def refuse_folder(path: Path) -> None:
     """Refuse a folder where an items file is expected, and name a file in it.
 
     Raises:
-        SourceFlaw: it is a folder.
+        SourceFlaw: `path` is a folder.
     """
     if path.is_dir():
         with contextlib.suppress(OSError):
@@ -205,7 +205,7 @@ def refuse_folder(path: Path) -> None:
 
 
 def near_names(path: Path) -> str:
-    """Return `; did you mean 'repos.csv'?`, where a file of nearly that name lies in the same folder."""
+    """Return `; did you mean 'repos.csv'?`, if a file with nearly that name lies in the same folder; else nothing."""
     import difflib
 
     try:
@@ -220,7 +220,7 @@ def digest_of(path: Path) -> tuple[int, int, str]:
     """Return (size in bytes, time of the last change in ns, SHA-256 in hex) of a regular file.
 
     Raises:
-        SourceFlaw: it can't be read.
+        SourceFlaw: the file can't be read.
     """
     with open_regular(path) as file:
         status = os.fstat(file.fileno())
@@ -232,16 +232,16 @@ def digest_of(path: Path) -> tuple[int, int, str]:
 
 
 def _expanded(raw: Read, frame_of: Callable[[], Any], kind: str) -> Iterator[bytes]:
-    """Yield what the frames in `raw` hold, expanded in small steps, so that a bomb can't fill the memory.
+    """Yield the content of the frames in `raw`, expanded in small steps, so that a bomb can't fill the memory.
 
-    A file that ends within a frame is noticed by this, and not by the readers of the libraries.
+    This notices a file that ends within a frame, which the readers of the libraries do not.
 
     Args:
         frame_of: begins a frame, as `zlib.decompressobj` does.
-        kind: what it should be, in words.
+        kind: the expected compression, in words.
 
     Raises:
-        SourceFlaw: it is something else, or damaged, or ends too early.
+        SourceFlaw: the data is something else, or damaged, or ends too early.
     """
     frame = frame_of()
     expanded = bytearray()
@@ -262,7 +262,7 @@ def _expanded(raw: Read, frame_of: Callable[[], Any], kind: str) -> Iterator[byt
 
 
 def keep_stdin(stdin: BinaryIO | None, path: Path) -> None:
-    """Copy `stdin` to `path` (0600), byte for byte, so that a run can read it again; not where a copy is there already.
+    """Copy `stdin` to `path` (0600), byte for byte, so that a run can read it again; an existing copy is kept.
 
     Raises:
         SourceFlaw: there is no standard input, or it can't be read.

@@ -1,8 +1,8 @@
-"""What was expected, in words: every flaw of one item, from the types of its operation.
+"""Explains in words every flaw of one item, by the types of its operation.
 
-msgspec stops at the first flaw and speaks of types; here the fields are walked one by one, so that all are named, and
-its messages become ours. Runs only for items that can't be used, so it may be slow. No value is repeated: it may be a
-secret.
+msgspec stops at the first flaw and speaks of types; here the fields are walked one by one, so that all flaws are named,
+and its messages are translated into ours. This runs only for items that can't be used, so it may be slow. No message
+repeats a value, which may be a secret.
 """
 
 import re
@@ -34,15 +34,15 @@ _BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"
 
 
 def flaws_of_part(value: Any, item_type: type[msgspec.Struct]) -> list[ItemFlaw]:
-    """Return what is wrong with fields of an `item_type` that others complete, as `with` gives them; none where nothing
-    is."""
+    """Return the flaws of some fields of an `item_type`, such as `with` gives them, that items complete; empty if they
+    have none."""
     names = set(value)
     found = _flaws_of_struct(value, item_type, "", is_yaml=True)
     return [flaw for flaw in found if flaw.field in names or not flaw.message.startswith(_IS_MISSING)]
 
 
 def flaws_of(value: Any, item_type: type[msgspec.Struct], *, is_yaml: bool = False) -> list[ItemFlaw]:
-    """Return everything that keeps `value` from being an `item_type`; at least one flaw.
+    """Return all flaws that keep `value` from being an `item_type`; at least one.
 
     Args:
         is_yaml: strings may lack quotes, so say where quotes would help.
@@ -85,7 +85,7 @@ def _flaws_of_value(value: Any, kind: Any, where: str, is_yaml: bool) -> list[It
 
 
 def _translated(message: str, kind: Any, where: str, is_yaml: bool) -> ItemFlaw:
-    """Return msgspec's message as a flaw, its place put behind `where`."""
+    """Return msgspec's message as a flaw; its place is relative to `where`."""
     at = _AT.match(message)
     text, inner = (at[1], at[2]) if at else (message, "")
     inner = inner.replace("[...]", ".…") if inner else ""
@@ -118,7 +118,7 @@ def _bound(kinds: str, is_length: bool, sign: str, number: str) -> str:
 
 
 def in_words(kinds: str) -> str:
-    """Return `a whole number or a string` for msgspec's `int | str | null`; that it may be left out is not said."""
+    """Return `a whole number or a string` for msgspec's `int | str | null`; `null` is left out."""
     names = [kind for kind in kinds.split(" | ") if kind != "null"] or ["null"]
     if "float" in names and "int" in names:
         names.remove("int")
@@ -127,10 +127,10 @@ def in_words(kinds: str) -> str:
 
 
 def _expected(kind: Any) -> str:
-    """Return what a field of type `kind` takes, in words."""
+    """Return the values that a field of type `kind` takes, in words."""
     if choices := _choices(kind):
         return f"one of {', '.join(choices)}"
-    flaws = _flaws_of_value(object(), kind, "", is_yaml=False)  # which no field of an item takes
+    flaws = _flaws_of_value(object(), kind, "", is_yaml=False)  # no field of an item takes this object
     return flaws[0].message.removeprefix("expected ").partition(", got ")[0] if flaws else "a value"
 
 
@@ -156,7 +156,7 @@ def _choices(kind: Any) -> list[str]:
 
 
 def _struct_of(kind: Any) -> type[msgspec.Struct] | None:
-    """Return the struct that `kind` is, or is beside null and annotations; None where it is something else."""
+    """Return the struct of `kind`, apart from null and annotations; None if `kind` is something else."""
     found = [option.cls for option in options(inspect.type_info(kind)) if isinstance(option, inspect.StructType)]
     return found[0] if len(found) == 1 else None
 

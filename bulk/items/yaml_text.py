@@ -1,8 +1,8 @@
-"""YAML 1.2 as plain data with the line of everything. ruamel.yaml parses, we build and refuse what is dangerous.
+"""YAML 1.2 as plain data with the line of each value. ruamel.yaml parses; this module builds, and refuses dangers.
 
 Anchors, aliases, tags, merge keys, further documents and other YAML versions are refused before anything is built
-(failures.md row 60); `no` and `2026-11-21` stay strings; numbers that JSON can't carry are refused. Nothing is
-constructed but None, bool, int, float, str, dict and list.
+(failures.md row 60); `no` and `2026-11-21` stay strings; numbers that JSON can't carry are refused. Only None, bool,
+int, float, str, dict and list are constructed.
 """
 
 import math
@@ -37,7 +37,7 @@ _MOST_DIGITS = 400
 
 @dataclass(slots=True)
 class Node:
-    """A value and its line (from 1): the line of its key within an object, of its own start within a list."""
+    """A value and its line (from 1): the line of its key within an object, or of its own start within a list."""
 
     value: "Scalar | dict[str, Node] | list[Node]"
     line: int
@@ -53,8 +53,8 @@ class Node:
                 return self.value
 
     def places(self, prefix: str = "") -> dict[str, int]:
-        """Return the line of every field within, keyed by its dotted name as in `rules[0].type`; `""` is the value
-        itself."""
+        """Return the line of every field within the value, keyed by its dotted name as in `rules[0].type`; `""` is the
+        value itself."""
         found = {prefix: self.line}
         match self.value:
             case dict():
@@ -67,11 +67,11 @@ class Node:
 
 
 def read_document(read: Read) -> tuple[Node | None, list[tuple[int, ItemFlaw]]]:
-    """Return the one document in what `read` gives, or None where it is empty, and its repeated keys: (line, flaw)
-    each.
+    """Return the one document in the text that `read` gives, or None if that is empty, and its repeated keys: (line,
+    flaw) each.
 
     Raises:
-        SourceFlaw: it can't be read.
+        SourceFlaw: the text can't be read.
     """
     builder = _Builder(read)
     root = builder.node(event) if (event := builder.next()) else None
@@ -80,11 +80,11 @@ def read_document(read: Read) -> tuple[Node | None, list[tuple[int, ItemFlaw]]]:
 
 
 def stream_list(read: Read) -> Iterator[list[Row]]:
-    """Yield the elements of a list that is the whole document, one at a time; one with keys that were given twice is
-    `Bad`.
+    """Yield the elements of a list that is the whole document, one at a time; an element with keys that were given
+    twice is `Bad`.
 
     Raises:
-        SourceFlaw: it can't be read, or is not a list.
+        SourceFlaw: the text can't be read, or is not a list.
     """
     builder = _Builder(read)
     root = builder.next()
@@ -103,7 +103,7 @@ def stream_list(read: Read) -> Iterator[list[Row]]:
 
 
 class _Text:
-    """What ruamel reads: one line at a time, so that the line of a flaw is known and memory is bounded by one item."""
+    """The text that ruamel reads, line by line: so the line of a flaw is known, and memory is bounded by one item."""
 
     def __init__(self, read: Read) -> None:
         self._read, self._last = read, b""
@@ -126,7 +126,7 @@ class _Text:
             if found := _UNPRINTABLE.search(text):
                 raise SourceFlaw(f"holds the character U+{ord(found[0]):04X}, which no YAML text may hold", line)
         if text is not None:
-            yield text + ("\n" if self._last == b"\n" else "")  # it may belong to the last value
+            yield text + ("\n" if self._last == b"\n" else "")  # the newline may belong to the last value
 
     def _noting_last(self, count: int) -> bytes:
         data = self._read(count)
@@ -135,7 +135,7 @@ class _Text:
 
 
 class _Builder:
-    """Nodes from the events of ruamel's parser. `repeated` are the keys of the item that were given twice."""
+    """Builds nodes from the events of ruamel's parser. `repeated`: the keys of the item that were given twice."""
 
     def __init__(self, read: Read) -> None:
         self._text = _Text(read)
@@ -143,7 +143,7 @@ class _Builder:
         self.repeated: list[tuple[int, ItemFlaw]] = []
 
     def begin_item(self) -> None:
-        """Note that what follows belongs to the next item."""
+        """Note that the events that follow belong to the next item."""
         self._text.item_bytes = 0
         self.repeated.clear()
 
@@ -152,8 +152,8 @@ class _Builder:
         return next(self._events, None)
 
     def node(self, event: Any, name: str = "", depth: int = 0) -> Node:
-        """Return the value that begins with `event`; `name` is its dotted name, and `depth` what it is nested in
-        (count)."""
+        """Return the value that begins with `event`; `name`: its dotted name. `depth`: in how many lists and
+        objects it is nested."""
         self.refuse_special(event, name)
         line = _line(event)
         if _is(event, "Scalar"):
@@ -187,7 +187,7 @@ class _Builder:
         return fields
 
     def refuse_special(self, event: Any, name: str) -> None:
-        """Refuse what would make one value out of another, or an object of a class."""
+        """Refuse an event that would copy another value, or make an object of a class."""
         if _is(event, "Alias"):
             raise SourceFlaw("aliases (*name) are refused; write the value out", _line(event), name)
         if event.anchor is not None:
@@ -235,7 +235,7 @@ def _events(text: _Text) -> Iterator[Any]:
 
 
 def _characters(text: str, line: int, name: str) -> str:
-    """Return `text` with the two halves of each surrogate pair joined, as JSON writes what lies beyond U+FFFF."""
+    """Return `text` with the two halves of each surrogate pair joined, as JSON writes characters beyond U+FFFF."""
     if text.isascii():
         return text
     try:
@@ -245,7 +245,7 @@ def _characters(text: str, line: int, name: str) -> str:
 
 
 def _resolved(text: str, line: int, name: str) -> Scalar:
-    """Return what a scalar without quotes means in the core schema of YAML 1.2."""
+    """Return the value of a scalar without quotes in the core schema of YAML 1.2."""
     if text in _WORDS:
         return _WORDS[text]
     found = _NUMBER.fullmatch(text) if len(text) <= _MOST_DIGITS else None

@@ -1,7 +1,7 @@
-"""Digests over `results.jsonl`, a chunk each, kept in the ledger: a line that was edited is noticed.
+"""Digests over `results.jsonl`, one for each chunk, kept in the ledger, so that a line that was edited is noticed.
 
-A chunk's digest is that of the digests of its lines, which the digest chain needs as well: so each byte is hashed once.
-The chunk that grows has its digest renewed in each commit, in the same transaction that points to the new lines.
+A chunk's digest is taken over the digests of its lines, which the digest chain needs as well: so each byte is hashed
+once. The chunk that grows has its digest renewed in each commit, in the same transaction that points to the new lines.
 Source: failures.md row 46.
 """
 
@@ -16,9 +16,9 @@ from bulk.ledger.database import has_table
 from bulk.ledger.seal import WAY_OUT
 
 CHUNK_BYTES = 8 * 1024 * 1024
-"""A chunk of results.jsonl that is as long as this is closed, and the next one begins."""
+"""Length at which a chunk of results.jsonl is closed, and the next chunk begins (bytes)."""
 CHECKED_BYTES = 1024 * 1024 * 1024
-"""So much of the newest results is read when a run is resumed or reported on (one to three seconds); more is not."""
+"""Most of the newest results that is read when a run is resumed or reported on (bytes; one to three seconds)."""
 
 
 _READ_BYTES = 1024 * 1024
@@ -28,11 +28,11 @@ class Chunks:
     """Digests over `results.jsonl`, as it grows.
 
     Attributes:
-        start: where the chunk begins that grows now; end: where it ends (bytes).
+        start: where the chunk that grows now begins. end: where it ends (bytes).
     """
 
     def __init__(self, fd: int, start: int, end: int) -> None:
-        """Make a digest of the bytes from `start` to `end`, which are read."""
+        """Read the bytes from `start` to `end`, and make their digest."""
         self.start, self.end = start, end
         self._digest = _digest_of(fd, start, end)
         self._next = start, end, self._digest
@@ -40,10 +40,10 @@ class Chunks:
     def cover(
         self, connection: sqlite3.Connection, fd: int, position: int, size: int, digests: Iterable[bytes]
     ) -> None:
-        """Note that lines were written at `position`; in the same transaction as what points to them, then `accept`.
+        """Note that lines were written at `position`, in the transaction that points to them; then call `accept`.
 
         Args:
-            size: of all lines (bytes). digests: of each line, in their order.
+            size: size of all lines (bytes). digests: the digest of each line, in their order.
         """
         start, digest = self.start, self._digest.copy()
         if position > self.end:  # lines that the ledger did not take, and that could not be cut off, lie between
@@ -73,7 +73,7 @@ def cover_all(connection: sqlite3.Connection, fd: int, end: int) -> None:
 
 
 def open_chunks(connection: sqlite3.Connection, fd: int, end: int) -> Chunks:
-    """Go on with the chunk that was written last; what was written before there were digests has none."""
+    """Go on with the chunk that was written last; lines from before there were digests have none."""
     last = connection.execute("SELECT start, size FROM line_chunks ORDER BY start DESC LIMIT 1").fetchone()
     start = last[0] if last is not None and last[0] + last[1] == end else end
     return Chunks(fd, start, end)
@@ -86,8 +86,8 @@ def refuse_edited(connection: sqlite3.Connection, fd: int, end: int, path: Path)
         end: how much of the file counts (bytes).
 
     Raises:
-        RunDirectoryError: a byte of them is not what was written.
-        OSError: they can't be read.
+        RunDirectoryError: a byte of the results is not what was written.
+        OSError: the results can't be read.
     """
     for start, stop in edited(connection, fd, max(0, end - CHECKED_BYTES)):
         raise RunDirectoryError(
@@ -97,10 +97,10 @@ def refuse_edited(connection: sqlite3.Connection, fd: int, end: int, path: Path)
 
 
 def edited(connection: sqlite3.Connection, fd: int, first: int = 0) -> Iterator[tuple[int, int]]:
-    """Yield where chunks begin and end that are not as they were written, from byte `first` on.
+    """Yield the beginning and the end of each chunk that is not as it was written, from byte `first` on.
 
     Raises:
-        OSError: they can't be read.
+        OSError: the file can't be read.
     """
     if not has_table(connection, "line_chunks"):
         return

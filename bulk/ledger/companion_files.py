@@ -1,10 +1,10 @@
 """The small files beside a ledger that later processes rely on: bound to it by their digests.
 
-What the check made can be made again from the manifest and its items, whose own digests are the run's identity. So a
-part that is missing is no harm, but for `plan.json`: without it a run would do what nobody agreed to. One that is not
-what was bound was edited, or is an older copy or another run's, and is refused. While parts are being made again the
-seal says so, so that a process that is killed then leaves nothing that is refused. Source: interface.md §5; failures.md
-rows 46, 55.
+The parts that the check made can be made again from the manifest and its items, whose own digests are the run's
+identity. So a missing part does no harm, except for `plan.json`: without it a run would do what was not approved. A
+part that differs from the bound one was edited, or is an older copy or another run's, and is refused. While parts are
+being made again the seal says so, so that a process that is killed then leaves nothing that is refused. Source:
+interface.md §5; failures.md rows 46, 55.
 """
 
 import hashlib
@@ -23,16 +23,16 @@ from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import refusing
 
 CHECKED = ("check.json", "index.db", "copies.db", "items-*.jsonl", "stdin-*.jsonl")
-"""What the check makes."""
+"""Names of the parts that the check makes."""
 NAMED = ("origin.json", "manifest.yaml", "plan.json")
-"""What says where the run came from."""
+"""Names of the parts that say where the run came from."""
 
 SMALL_BYTES = 16 * 1024 * 1024
-"""A larger part whose times and place on the disk are those that were bound is not read again."""
+"""A part larger than this is not read again, if its times and place on the disk are those that were bound (bytes)."""
 
 
 class Part(NamedTuple):
-    """A file as it was bound; `changed`: its times and its number on the disk; `digest`: BLAKE2b, hex."""
+    """A file as it was bound; `changed`: its times and its inode number; `digest`: BLAKE2b, hex."""
 
     size: int
     changed: str
@@ -40,11 +40,11 @@ class Part(NamedTuple):
 
 
 def refuse_changed_parts(run_dir: Path) -> bool:
-    """Compare the parts with what was bound, before anything of them is used; whether the check must be made again.
+    """Compare the parts with the bound ones before any is used; return whether the check must be made again.
 
     Raises:
-        RunDirectoryError: a part was edited, or is not this run's; the ledger is older than the seal; one of them can't
-            be read. The message says the way out.
+        RunDirectoryError: a part was edited, or is not this run's, or can't be read; or the ledger is older than the
+            seal. The message says the way out.
     """
     path = run_dir / LEDGER
     if not path.exists():
@@ -63,7 +63,7 @@ def refuse_changed_parts(run_dir: Path) -> bool:
 
 
 def bound_part(run_dir: Path, name: str) -> tuple[int, str] | None:
-    """Return size and digest of a part as it was bound, whether it is there or not; None: it was not.
+    """Return size and digest of a part as it was bound, even if the part is gone; None: it was not bound.
 
     Raises:
         RunDirectoryError: the ledger can't be read.
@@ -88,8 +88,8 @@ def _refusal(path: Path) -> str:
 
 
 def note_making(run_dir: Path, *, is_checking: bool = False, is_naming: bool = False) -> None:
-    """Note that parts are going to be made again, where a ledger is there already: what a killed process leaves of them
-    is no damage.
+    """Note that parts are going to be made again beside an existing ledger: incomplete parts that a killed process
+    leaves are then no damage.
 
     Raises:
         RunDirectoryError, RunStopped: the seal can't be written.
@@ -103,7 +103,7 @@ def note_making(run_dir: Path, *, is_checking: bool = False, is_naming: bool = F
 
 
 def bind(connection: sqlite3.Connection, run_dir: Path) -> None:
-    """Bind what is there now as what the run has made; within a transaction.
+    """Bind the parts that are there now as those that the run has made; within a transaction.
 
     Raises:
         OSError: a part can't be read.
@@ -120,10 +120,10 @@ def bound(connection: sqlite3.Connection) -> dict[str, tuple[int, str]]:
 
 
 def digest_of(path: Path) -> tuple[int, str] | None:
-    """Return size and digest of a part as it is, read to its end; None: it is not there.
+    """Return size and digest of a part as it is, read to its end; None: there is no such file.
 
     Raises:
-        OSError: it can't be read.
+        OSError: the file can't be read.
     """
     part = _now(path, None)
     return None if part is None else (part.size, part.digest)
@@ -146,8 +146,8 @@ def _known(connection: sqlite3.Connection) -> dict[str, Part]:
 
 
 def _now(path: Path, known: Part | None) -> Part | None:
-    """Return the part as it is, None: it is not there. What `known` says of a large one is believed while its times are
-    so."""
+    """Return the part as it is now; None: there is no such file. Of a large part, `known` is returned while size and
+    times are the same."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

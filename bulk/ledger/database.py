@@ -24,10 +24,10 @@ from bulk.storage.private_files import open_private, sync_directory
 LEDGER = "ledger.db"
 
 APPLICATION_ID = 0x42554C4B
-"""`BULK` in ASCII: SQLite's mark of whose file it is."""
+"""`BULK` in ASCII: SQLite's mark of the program that a file belongs to."""
 
 VERSION = 3
-"""Of the schema (SQLite's user_version). A change of schema.sql adds one and an entry to MIGRATIONS."""
+"""Version of the schema (SQLite's user_version). A change of schema.sql adds one to it, and an entry to MIGRATIONS."""
 
 MIGRATIONS: Mapping[int, str] = MappingProxyType(
     {
@@ -42,7 +42,7 @@ MIGRATIONS: Mapping[int, str] = MappingProxyType(
         2: "DROP TABLE IF EXISTS chunks",  # digests of the bytes of results.jsonl, not of its lines
     }
 )
-"""Version -> the SQL that makes the next version of it. Run in one transaction each, before anything is read."""
+"""Version -> the SQL that turns it into the next version. Each runs in one transaction, before anything is read."""
 
 MOST_NUMBER = 2**62
 """No job has a higher number, and no item a higher index."""
@@ -56,7 +56,7 @@ _MAGIC = b"SQLite format 3\x00"
 _DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 _PRIMARY = 0xFF  # the low byte of SQLite's extended codes is the primary one
 UNREADABLE = (ValueError, TypeError, LookupError, OverflowError, msgspec.MsgspecError)
-"""What comes of values that can't be ours: SQLite keeps no checksum of a row, and takes flipped bits for data."""
+"""Errors from values that can't be ours: SQLite keeps no checksum of a row, and takes flipped bits for data."""
 _NEEDS_RECOVERY = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN))
 
 
@@ -64,8 +64,8 @@ def refuse_foreign(path: Path) -> None:
     """Look at the first bytes of the ledger at `path`, without SQLite, which might write.
 
     Raises:
-        RunDirectoryError: it is no ledger of ours, is cut short, or is newer than this program.
-        OSError: it can't be read.
+        RunDirectoryError: the file is no ledger of Bulk, is cut short, or is newer than this program.
+        OSError: the file can't be read.
     """
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         header = file.read(_HEADER_BYTES)
@@ -89,7 +89,7 @@ def _newer(path: Path, version: int) -> RunDirectoryError:
 
 
 def create(path: Path, identity: RunIdentity) -> None:
-    """Make the ledger of a new run under another name, then give it its own: it exists complete or not at all.
+    """Make the ledger of a new run under another name, then rename it: the ledger exists complete or not at all.
 
     Raises:
         sqlite3.Error, OSError: the disk refused.
@@ -120,7 +120,7 @@ def _schema() -> str:
 
 
 def add_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables that a run may have been begun without, within a transaction: those with `IF NOT EXISTS`."""
+    """Make the tables that the ledger of an older run may lack, within a transaction: those with `IF NOT EXISTS`."""
     for statement in _ADDED.findall(_schema()):
         connection.execute(statement)
 
@@ -132,7 +132,7 @@ def has_table(connection: sqlite3.Connection, name: str) -> bool:
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Do all that is done in the block, or nothing of it."""
+    """Run the block in a transaction: all of it takes effect, or none."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -148,11 +148,11 @@ def migrate(path: Path, *, version: int = VERSION, migrations: Mapping[int, str]
     one.
 
     Raises:
-        RunDirectoryError: it is damaged or newer.
+        RunDirectoryError: the ledger is damaged or newer.
         sqlite3.Error: the disk refused; steps that are complete stay.
     """
     with open_reader(path) as connection:
-        # Not from the file's first bytes: those may be older than the write-ahead log.
+        # The file's first bytes may be older than the write-ahead log, so they are not used.
         (found,) = connection.execute("PRAGMA user_version").fetchone()
     if found > version:
         raise _newer(path, found)
@@ -172,7 +172,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
     examined.
 
     Raises:
-        sqlite3.Error: it can't be opened or written.
+        sqlite3.Error: the ledger can't be opened or written.
     """
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
@@ -192,7 +192,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
 
 
 def close_writer(connection: sqlite3.Connection) -> None:
-    """Close it and leave one plain file, where no reader and no full disk is in the way."""
+    """Close the writing connection, and leave one plain file unless a reader or a full disk is in the way."""
     with contextlib.suppress(sqlite3.Error):
         connection.execute("PRAGMA busy_timeout = 0")
         connection.execute("PRAGMA journal_mode = DELETE")
@@ -204,7 +204,7 @@ def open_reader(path: Path) -> Iterator[sqlite3.Connection]:
     """Lend a connection that only reads, for a moment: one transaction, from the first query to the end of the block.
 
     Raises:
-        RunDirectoryError: it can't be read.
+        RunDirectoryError: the ledger can't be read.
     """
     with reading(path, is_opening=True), contextlib.closing(_connect_reader(path)) as connection:
         yield connection
@@ -212,7 +212,7 @@ def open_reader(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextlib.contextmanager
 def reading(path: Path, *, is_opening: bool = False) -> Iterator[None]:
-    """Turn errors of SQLite into what they mean to the user, and what can't be one of our values into damage.
+    """Turn errors of SQLite into errors for the user, and values that can't be ours into a report of damage.
 
     SQLite itself sees no damage in such a value.
     """
@@ -225,7 +225,7 @@ def reading(path: Path, *, is_opening: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def telling(path: Path, *, is_opening: bool = False) -> Iterator[None]:
-    """Turn errors of SQLite into what they mean to the user: see `refusal`."""
+    """Turn errors of SQLite into errors for the user: see `refusal`."""
     try:
         yield
     except sqlite3.ProgrammingError:
@@ -236,7 +236,7 @@ def telling(path: Path, *, is_opening: bool = False) -> Iterator[None]:
 
 def _connect_reader(path: Path) -> sqlite3.Connection:
     # A process that was killed while it changed the journal mode leaves a file that only a writing connection can
-    # recover: then reading needs one. It changes nothing that SQLite had promised to keep.
+    # recover: then reading needs such a connection. It changes nothing that SQLite had promised to keep.
     for mode in ("ro", "rw"):
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None)
         try:
@@ -260,7 +260,7 @@ def examine(path: Path) -> None:
     """Look for damage, as after a process that did not end its epoch; about 0.15 s for a million items.
 
     Raises:
-        RunDirectoryError: SQLite's quick check finds some.
+        RunDirectoryError: SQLite's quick check finds damage.
     """
     with open_reader(path) as connection:
         (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
@@ -269,7 +269,7 @@ def examine(path: Path) -> None:
 
 
 def damaged(path: Path, detail: str) -> RunDirectoryError:
-    """Return the refusal of a ledger that can't be trusted; nothing was written to it."""
+    """Return the error for a ledger that can't be trusted; nothing was written to it."""
     return RunDirectoryError(
         f"{path} is damaged ({detail}); restore the run directory from a copy, or run with another --run-dir: "
         "what was done already is then found by reading"
@@ -277,8 +277,8 @@ def damaged(path: Path, detail: str) -> RunDirectoryError:
 
 
 def refusal(error: sqlite3.Error, path: Path, *, is_opening: bool = False) -> BulkError:
-    """Return what an error of SQLite means to the user: a stop that can be resumed, or a directory that can't be
-    used."""
+    """Return the error for the user that an error of SQLite stands for: a stop that can be resumed, or a directory that
+    can't be used."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY
     if code in _DAMAGED:
         return damaged(path, str(error))
@@ -291,9 +291,10 @@ def refusal(error: sqlite3.Error, path: Path, *, is_opening: bool = False) -> Bu
 def behind(
     connection: sqlite3.Connection, after: tuple[int, int], until: tuple[int, int] | None, job: str
 ) -> tuple[list[str], list[int]]:
-    """Return the condition that an item stands behind `after`, not behind `until`, and in that job (empty: any).
+    """Return the condition that an item is behind `after`, not behind `until`, and in that job (empty: any).
 
-    Where one job is left, bounds of its index say so: with both, SQLite goes through all of its items each time.
+    Where one job is left, the condition bounds the index in that job alone: with both kinds of bounds, SQLite goes
+    through all items of the job each time.
     """
     last = until or (MOST_NUMBER, MOST_NUMBER)
     if job:

@@ -1,4 +1,4 @@
-"""The run directory as a place: made and kept private, refused where it is not ours, held by one process at a time.
+"""The run directory as a place: made and kept private, refused if it is foreign, held by one process at a time.
 
 A claim is taken before anything is written into the directory, so that a second process never disturbs the first and no
 foreign directory is ever touched. Source: interface.md §5; failures.md rows 45, 46, 64.
@@ -38,13 +38,13 @@ BEFORE_LEDGER = (
     LOCK,
     "ledger.db.new*",
 )
-"""Names that a run makes before its ledger exists: a run that was stopped that early starts again."""
+"""Names of files that a run makes before its ledger exists: a run that was stopped that early starts again."""
 
 LOOKS_MOST = 500
-"""So often a lock is tried that others hold for a moment, because they look whether it is held (count)."""
+"""How often a lock is tried that other processes hold for a moment, to look whether it is held (count)."""
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
-"""The disk, the quota or the limit for files is used up."""
+"""Errors that say that the disk, the quota or the limit for files is used up."""
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ class Holder(msgspec.Struct, frozen=True):
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process exists; True where that can't be told, because it is another machine's."""
+        """Whether the process exists; True where that can't be told, because it runs on another machine."""
         if self.host != socket.gethostname():
             return True
         try:
@@ -72,8 +72,8 @@ class Claim:
 
     Attributes:
         path: of the directory.
-        is_new: it was made for this claim.
-        fd: the directory itself, for names that must not be reached through links.
+        is_new: whether the directory was made for this claim.
+        fd: descriptor of the directory, for names that must not be reached through links.
     """
 
     def __init__(self, path: Path, fd: int, lock_fd: int, *, is_new: bool = False) -> None:
@@ -85,7 +85,7 @@ class Claim:
         """Make the directory if there is none, and hold it.
 
         Raises:
-            RunDirectoryError: it is foreign, in use (names pid and host), from a newer version, or can't be written.
+            RunDirectoryError: the directory is foreign, in use (names pid and host), newer, or can't be written.
             RunStopped: the disk is full.
         """
         with refusing(run_dir), contextlib.ExitStack() as undo:
@@ -105,7 +105,7 @@ class Claim:
         return (self.path / LEDGER).exists()
 
     def undo(self) -> None:
-        """Leave nothing behind of a run that can't begin: what it made before its ledger, and the directory if it is
+        """Remove the files that a run made before its ledger, because the run can't begin, and the directory if it is
         new. Where there is a ledger, everything stays.
         """
         if self.has_ledger:
@@ -136,7 +136,7 @@ class Claim:
 
 @contextlib.contextmanager
 def refusing(path: Path) -> Iterator[None]:
-    """Turn errors of the system into what they mean to the user, while the run directory is made or opened."""
+    """Turn errors of the system into errors for the user, while the run directory is made or opened."""
     try:
         yield
     except OSError as error:
@@ -144,7 +144,7 @@ def refusing(path: Path) -> Iterator[None]:
 
 
 def unusable(path: Path, error: OSError, option: str = "--run-dir") -> BulkError:
-    """Return what to raise when the run directory, or another that `option` names, can't be opened or made."""
+    """Return the error to raise when the run directory, or another that `option` names, can't be opened or made."""
     reason = error.strerror or str(error)
     if error.errno in FULL:
         return RunStopped(f"{path}: {reason}; free some space, then give the same command again")
@@ -156,7 +156,7 @@ def unusable(path: Path, error: OSError, option: str = "--run-dir") -> BulkError
 
 
 def read_holder(run_dir: Path) -> Holder | None:
-    """Return the process that the lock file names; None where nobody does.
+    """Return the process that the lock file names; None where it names none.
 
     A process that was killed stays named: see `Holder.is_alive`.
     """
@@ -173,7 +173,7 @@ def read_holder(run_dir: Path) -> Holder | None:
 
 
 def is_held(run_dir: Path) -> bool:
-    """Return whether a process of this machine holds the directory: exact, however the last one ended."""
+    """Return whether a process of this machine holds the directory; exact, however the last process ended."""
     try:
         fd = os.open(run_dir / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -185,7 +185,7 @@ def is_held(run_dir: Path) -> bool:
 
 
 def _is_locked(fd: int, how: int) -> bool:
-    """Lock it, if nobody is in the way."""
+    """Lock the file and return True; return False if a lock of another process is in the way."""
     try:
         fcntl.flock(fd, how | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -200,7 +200,7 @@ def _make(run_dir: Path) -> bool:
     run_dir.parent.mkdir(parents=True, exist_ok=True)
     run_dir.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
     run_dir.chmod(DIRECTORY_MODE)
-    with contextlib.suppress(PermissionError):  # a parent that lets names through and is not to be listed
+    with contextlib.suppress(PermissionError):  # a parent whose names may be used and not listed
         sync_directory(run_dir.parent)
     return True
 
@@ -231,7 +231,7 @@ def _lock(run_dir: Path, fd: int) -> int:
                 break
             if not _is_locked(lock_fd, fcntl.LOCK_SH):
                 _refuse_held(run_dir)
-            fcntl.flock(lock_fd, fcntl.LOCK_UN)  # others only look whether it is held
+            fcntl.flock(lock_fd, fcntl.LOCK_UN)  # other processes only look whether it is held
         else:
             _refuse_held(run_dir)
         name = msgspec.json.encode(Holder(os.getpid(), socket.gethostname()))

@@ -1,7 +1,7 @@
-"""The one truth about a run: what was sent and how it ended. One writer; every call returns only when it is on disk.
+"""The one truth about a run: what was sent and how it ended. One writer; each call returns once its data is on disk.
 
 A group is written in one order: files below `saved/`, then lines of `results.jsonl`, synced, then one transaction that
-points to them. So whatever is in the ledger is complete, and what a killed process left beside it means nothing. The
+points to them. So all that is in the ledger is complete, and what a killed process left beside it means nothing. The
 class has no clock and makes no decision; calls block, and may come from any one thread at a time. Source: design.md §6,
 interface.md §5.
 """
@@ -43,7 +43,7 @@ class Ledger:
     """The ledger of one run in its run directory: a `RunLedger`, and a context manager that closes it.
 
     Attributes:
-        epoch: how many times the run was opened for writing, this one included.
+        epoch: how many times the run was opened for writing, this time included.
         sealing: counts the commits, and knows when the run began by the platform's clock.
         chain: the digest chain.
     """
@@ -88,8 +88,8 @@ class Ledger:
 
         Args:
             now: UTC epoch seconds, this machine's time.
-            claim: the run directory, where it is held already; the ledger releases it when it closes.
-            writes: names of jobs that write: what they have sent must not be sent again.
+            claim: the claim on the run directory, if it is held already; the ledger releases it when it closes.
+            writes: names of jobs that write: their writes must not be sent again.
             reached: called at named moments, so that tests can kill the process there.
 
         Raises:
@@ -175,7 +175,7 @@ class Ledger:
         self._reached(Point.COMMITTED)
 
     def take_lines(self, lines: bytearray, ended: Sequence[rows.EndedLine]) -> None:
-        """Make lines durable that another ledger has kept, one behind the other: a group, as of `commit`."""
+        """Make lines of another ledger durable, one behind the other, as a group like that of `commit`."""
         line_digests = digests.line_digests(lines, (length for *_, length, _ in ended))
         with self._lock:
             self._check_presence()
@@ -193,11 +193,11 @@ class Ledger:
             self._chunks.accept()
 
     def view(self) -> LedgerView:
-        """Return what stands in it; any number of others may read it at the same time."""
+        """Return a view of the ledger; any number of views may read at the same time."""
         return LedgerView(self.run_dir)
 
     def planned_from(self, guess: float | None) -> float | None:
-        """Return the first guess, in whatever process it was made."""
+        """Return the first guess that any process of the run made."""
         return self.sealing.planned_from(guess)
 
     def done_bits(self, job: int, items: int) -> bytearray:
@@ -218,7 +218,7 @@ class Ledger:
             return rows.read_late_writes(connection, self._words[OutcomeKind.UNKNOWN])
 
     def counts(self) -> dict[int, dict[str, int]]:
-        """Return the sums that are kept with each commit: nothing is counted."""
+        """Return the sums that each commit keeps: nothing is counted here."""
         with self._reading() as connection:
             return rows.read_counts(connection)
 
@@ -231,7 +231,7 @@ class Ledger:
         codes: AbstractSet[ErrorCode] = frozenset(),
         jobs: AbstractSet[int] = frozenset(),
     ) -> int:
-        """Delete their outcomes; their lines leave `results.jsonl` at the next `finish`."""
+        """Delete the outcomes of such items; their lines leave `results.jsonl` at the next `finish`."""
         numbers = [self._words[kind] for kind in kinds]
         spared = [self._words[code] for code in codes_not]
         chosen = f"outcome IN ({rows.marks(numbers)}) AND code NOT IN ({rows.marks(spared)})"
@@ -249,13 +249,13 @@ class Ledger:
                 reopened = connection.execute(f"DELETE {where}", values).rowcount
                 connection.execute(f"DELETE FROM counts WHERE {chosen}", words)
                 connection.execute(f"{_COUNT_AGAIN} WHERE {chosen} GROUP BY job, outcome, code", words)
-                if reopened:  # what they added to a tally can't be taken away from it again
+                if reopened:  # what these items added to a tally can't be taken out again
                     connection.execute("DELETE FROM tallies")
             self.chain.accept()
         return reopened
 
     def bind_parts(self) -> None:
-        """Keep the digests of the companion files: see `companion_files.py`."""
+        """Store the digests of the companion files: see `companion_files.py`."""
         try:
             with self._lock:
                 with self._transaction() as connection:
@@ -269,7 +269,7 @@ class Ledger:
             raise stopped(error, self.run_dir) from error
 
     def goes_on_elsewhere(self, command: str) -> None:
-        """Note that a store goes on with the run by that command: nobody opens it for writing any more."""
+        """Note that a store goes on with the run by that command: the ledger is not opened for writing any more."""
         with self._lock, self._transaction() as connection:
             connection.execute(rows.SET_ELSEWHERE, (command,))
 
@@ -302,7 +302,7 @@ class Ledger:
         self._reached(Point.ENDED)
 
     def close(self) -> None:
-        """Close everything, let go of the run directory; may be called twice. Without `finish` the epoch has no end."""
+        """Close all files and release the run directory; may be called twice. Without `finish` the epoch has no end."""
         with self._lock:
             database.close_writer(self._connection)
             self._file.close()
@@ -319,7 +319,7 @@ class Ledger:
         self.close()
 
     def _check_presence(self) -> None:
-        # SQLite goes on in a file that was deleted; what it then promises is worth nothing.
+        # SQLite goes on writing to a deleted file, and its commits are then worth nothing.
         try:
             is_there = self._path.stat().st_ino == self._inode
         except OSError:
@@ -345,7 +345,7 @@ class Ledger:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Begin a commit of this epoch, which counts."""
+        """Begin a commit of this epoch; it is counted."""
         with database.telling(self._path):
             try:
                 with database.transaction(self._connection):
@@ -389,7 +389,7 @@ class Ledger:
                 generation, new = results.rewrite(connection, old)
                 chunks.cover_all(connection, new.fd, new.end)
                 self._reached(Point.REWRITTEN)
-            # From here on the new file is the one, whatever its name; the next open renames it if this process can't.
+            # From here on the new file counts, whatever its name; the next open renames it if this process can't.
             self._file = new
             self._chunks = chunks.open_chunks(self._connection, new.fd, new.end)
             old.close()

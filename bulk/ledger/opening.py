@@ -1,4 +1,4 @@
-"""What happens before a ledger may be written: is it this run's, is it sound, and whose turn is it.
+"""Checks before a ledger may be written: that it is this run's and sound, and that it is this process's turn.
 
 Source: interface.md §5; failures.md rows 45, 46, 55, 80.
 """
@@ -23,11 +23,11 @@ _SET_ITEMS = """
     UPDATE jobs SET items = CASE WHEN ? < 0 THEN -1 ELSE
     ? + (SELECT count(*) FROM outcomes WHERE job = jobs.number AND idx >= ?) END WHERE number = ?
 """
-"""An item that has ended stays counted, also where this process was given a `--limit` before it."""
+"""An item that has ended stays counted, even if it lies behind the `--limit` of this process."""
 
 
 def begin_epoch(connection: sqlite3.Connection, identity: RunIdentity, now: float, *, is_sealed: bool = True) -> int:
-    """Add this process's epoch; returns its number. Words that this version has and the ledger has not are added too.
+    """Add this process's epoch and return its number. Words of this version that the ledger lacks are added, too.
 
     Args:
         now: UTC epoch seconds.
@@ -64,8 +64,8 @@ def refuse_changed(path: Path, identity: RunIdentity) -> tuple[int, int]:
         The generation of results.jsonl, and how much of it counts (bytes).
 
     Raises:
-        RunDirectoryError: it is another run's (the message says what changed, and the way out), goes on in a store, or
-            is damaged.
+        RunDirectoryError: the ledger is another run's (the message says what changed, and the way out), or damaged,
+            or its run goes on in a store.
     """
     with database.open_reader(path) as connection:
         ended = connection.execute("SELECT ended_at FROM epochs ORDER BY number DESC LIMIT 1").fetchone()
@@ -97,15 +97,15 @@ def refuse_changed(path: Path, identity: RunIdentity) -> tuple[int, int]:
 def refuse_newer_results(path: Path, results: Path, end: int, writes: Collection[str]) -> None:
     """Look at the lines behind `end`, which the ledger does not know and which are about to be cut off.
 
-    A killed process leaves some whose items it had not yet marked as done: of a write, the intent is there. Where it is
-    not, that write was sent after this ledger was copied.
+    A killed process leaves lines of items that it had not yet marked as done; for a write, the intent is there. If the
+    intent is missing, that write was sent after this ledger was copied.
 
     Args:
         writes: names of jobs that write.
 
     Raises:
         RunDirectoryError: the ledger is older than its results.
-        OSError: they can't be read.
+        OSError: the results can't be read.
     """
     if not writes or not results.exists() or results.stat().st_size <= end:
         return

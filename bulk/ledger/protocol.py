@@ -1,8 +1,8 @@
-"""What the engine asks of the truth about a run, wherever that is kept.
+"""The protocols by which the engine uses a ledger, wherever that is kept.
 
-`ledger.py` keeps it on the disk of the machine that runs, which is the only way today. Whoever opens a ledger knows
-which one it is; everybody else knows these two protocols. All calls block and return only when what they say is true
-for good; they come from one thread at a time. All of them raise:
+`ledger.py` keeps it on the disk of the machine that runs, `bulk/store/ledger.py` in a store. The code that opens one
+knows its class; all other code knows these two protocols. All calls block and return only when their effect is durable;
+they come from one thread at a time. All of them raise:
 
     RunStopped: the store refuses for now (a full disk); the message names the way out, and the same call can be given
         again.
@@ -20,11 +20,11 @@ from bulk.status import RunStatus
 
 
 class RunView(Protocol):
-    """What has ended so far, as somebody else would read it. It holds nothing open between two calls."""
+    """The items that have ended so far, as another process reads them. A view holds nothing open between calls."""
 
     def error_counts(self) -> list[tuple[str, str, int]]:
-        """Return job name, error code and how many items ended with it; jobs in their order, then the most frequent
-        first.
+        """Return job name, error code and the number of items that ended with it; jobs in their order, then the most
+        frequent code first.
         """
 
     def finished(
@@ -33,28 +33,29 @@ class RunView(Protocol):
         """Return the current lines of the results, decoded, in the order of jobs and items; streamed.
 
         Args:
-            kinds: only items that ended so; None: all.
+            kinds: only items with one of these outcomes; None: all.
             job: only items of the job with this name; None: all.
         """
 
     def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
         """Return the current lines of these items of the job with that number, by index.
 
-        Those without one are left out, and the last of them once there are `most_bytes` of lines: the first is there.
+        Items without a line are left out, and so are the last ones once there are `most_bytes` of lines. The first line
+        is always there.
         """
 
     def newest_lines(self, size_bytes: int) -> list[bytes]:
-        """Return the last lines of the results, so many bytes together, in their order; replaced ones are among
+        """Return the last lines of the results, `size_bytes` together, in their order; replaced lines are among
         them."""
 
     def timeline(self, *, newest: bool = False) -> list[Minute]:
-        """Return the figures by time, for plots, in order; empty where the run kept none. `newest`: only the last
+        """Return the figures by time, for plots, in order; empty where the run kept no figures. `newest`: only the last
         minute.
         """
 
 
 class RunLedger(Protocol):
-    """What was sent and how it ended, open for this process alone.
+    """The ledger of a run: what was sent and how it ended, open for this process alone.
 
     Attributes:
         run_dir: where this process keeps its files of the run.
@@ -74,14 +75,14 @@ class RunLedger(Protocol):
     ) -> None:
         """Make a group durable: all of it, or none.
 
-        An outcome closes its item's open intent, unless it is `unknown` (that one must be settled before the item is
-        sent again) or an earlier send may still arrive (what is next in its lane waits for it). After RunStopped the
+        An outcome closes its item's open intent, unless it is `unknown` (the intent must be settled before the item is
+        sent again) or an earlier send may still arrive (the next item of the lane waits for that). After RunStopped the
         same group can be committed again.
 
         Args:
-            status: stored as the newest one, for `bulk status`.
-            tallies: of jobs by their number (-1: of the run), this group included; they replace the stored ones.
-            minute: stored with the status, for plots; replaces what the ledger has of it.
+            status: stored as the newest status, for `bulk status`.
+            tallies: those of jobs by their number (-1: the run), this group included; they replace the stored ones.
+            minute: stored with the status, for plots; replaces what the ledger has of the same minute.
             actions: what people did since the last commit.
 
         Raises:
@@ -89,11 +90,11 @@ class RunLedger(Protocol):
         """
 
     def view(self) -> RunView:
-        """Return what stands in it."""
+        """Return a view of the ledger."""
 
     def planned_from(self, guess: float | None) -> float | None:
-        """Return when the run began by the platform's clock (UTC epoch seconds): what an earlier process took for that,
-        or else `guess`, which is stored with the next commit: before any write that it is a part of leaves."""
+        """Return when the run began by the platform's clock (UTC epoch seconds): the time that an earlier process took
+        for that, or else `guess`, which the next commit stores, before any write leaves that it is a part of."""
 
     def done_bits(self, job: int, items: int) -> bytearray:
         """Return one bit for each of the first `items` items of a job, 0 where this process has to do it.
@@ -108,13 +109,13 @@ class RunLedger(Protocol):
         """
 
     def late_writes(self) -> dict[tuple[int, int], Intent]:
-        """Return writes that were sent twice, and one may still be on its way: of items with an outcome, by job and
-        index.
+        """Return writes that were sent twice and one of whose sends may still be on its way: intents of items with an
+        outcome, by job and index.
         """
 
     def counts(self) -> dict[int, dict[str, int]]:
-        """Return how many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left
-        out."""
+        """Return how many items have each outcome: job number -> outcome -> count. Jobs and outcomes without items are
+        left out."""
 
     def reopen(
         self,
@@ -125,12 +126,13 @@ class RunLedger(Protocol):
         codes: AbstractSet[ErrorCode] = ...,
         jobs: AbstractSet[int] = ...,
     ) -> int:
-        """Make items to-do again that ended so, as for a retry; returns how many.
+        """Make items with one of these outcomes to-do again, as for a retry; return how many.
 
-        Where `codes` or `jobs` (numbers) are given, only those.
+        Where `codes` or `jobs` (numbers) are given, only items with those.
 
-        Their lines are no longer current from now on, and leave the results at the next `finish`. The open intents of
-        unknown items appear in `open_intents`. Where `below` is given, only items before that index are.
+        The lines of these items are no longer current from now on, and leave the results at the next `finish`. The
+        open intents of unknown items appear in `open_intents`. Where `below` is given, only items before that index are
+        made to-do.
         """
 
     def bind_parts(self) -> None:
@@ -146,7 +148,7 @@ class RunLedger(Protocol):
         minute: Minute | None = None,
         actions: Sequence[Action] = (),
     ) -> None:
-        """End this process's time with the run at `status.at`; the results hold every item once.
+        """End this process's epoch at `status.at`; the results then hold every item once.
 
         A run that is stopped with work left may keep replaced lines (always after an interrupt, which should not wait);
         a later `finish` drops them. No reader of the ledger ever sees them. After RunStopped the epoch has no end:
@@ -156,11 +158,11 @@ class RunLedger(Protocol):
 
 @runtime_checkable
 class SharedLedger(RunLedger, Protocol):
-    """The ledger of a run that others work on, too. What they make from results must be the same items."""
+    """The ledger of a run that other processes work on, too. All of them must make the same items from results."""
 
     def sources(self, job: int) -> RunView:
-        """Return what the items of that job (number) are made from: the results of the whole run, those first that
-        were there when the items were made before."""
+        """Return a view of the results from which the items of that job (number) are made: those of the whole run, and
+        first those that were there when the items were made before."""
 
     def made(self, job: int, items: int) -> None:
-        """Note that so many items (count) were made; called before any of them is worked on."""
+        """Note that `items` items were made; called before any of them is worked on."""

@@ -1,4 +1,4 @@
-"""What goes into a ledger and comes out of it: frozen words, no I/O."""
+"""The entries that go into a ledger and come out of it: frozen types, no I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ class Intent(msgspec.Struct, frozen=True):
     """A write that is about to leave; durable before its first byte does.
 
     An item has at most one open intent: a later one replaces it, `Withdrawn` takes it back, and its outcome closes it,
-    unless that is `unknown` or an earlier send may still arrive.
+    unless the outcome is `unknown` or an earlier send may still arrive.
 
     Attributes:
         job: the job's number.
         index: the item's place in the job, from 0.
         path: percent-encoded, as in `model.Request`.
-        before: what was there, as in `model.Request`; UNSEEN where nobody looked. Never a secret: it is kept on disk.
+        before: the before-image, as in `model.Request`; UNSEEN: not looked at. Never a secret: it is kept on disk.
         sent_at: UTC epoch seconds by this machine's clock: never to be compared with what the platform says.
     """
 
@@ -52,10 +52,10 @@ class Record:
 
     Attributes:
         job: the job's number.
-        save: a path below `saved/` and what to write there, or what to move there; None: nothing is saved.
-        may_arrive_late: its write was sent again and the first send may still arrive, so that its intent stays.
-        new_names: what it has brought into the world, for whoever shares the run; folded.
-        before: what was there before its write, kept for `bulk undo`; UNSEEN: nothing is kept.
+        save: a path below `saved/`, and the content to write or the file to move there; None: nothing is saved.
+        may_arrive_late: the write was sent again and the first send may still arrive, so that its intent stays.
+        new_names: names of what the item has created, for other processes that share the run; folded.
+        before: the before-image of its write, kept for `bulk undo`; UNSEEN: none is kept.
     """
 
     job: Final[int]
@@ -82,26 +82,26 @@ Entry: TypeAlias = Intent | Record | Withdrawn
 
 
 class StoredTally(NamedTuple):
-    """What the report says of a job's items beside their counts: how many items it has taken in, and their tally."""
+    """The tally of a job's items, for the report: how many items were taken in, and the tally as JSON."""
 
     items: int
     json: bytes
 
 
 class Minute(NamedTuple):
-    """Figures of one minute, for plots: minutes since the epoch, and what `bulk/report/timeline.py` made of them."""
+    """Figures of one minute, for plots: the minute (since the epoch), and samples made by `bulk/report/timeline.py`."""
 
     minute: int
     data: bytes
 
 
 class RunIdentity(msgspec.Struct, frozen=True):
-    """Whose run it is. A run directory can be resumed only with the same one (interface.md §5).
+    """The identity of a run. A run directory can be resumed only with the same identity (interface.md §5).
 
     Attributes:
         base_url: normalized.
         manifest_digest: SHA-256 (hex) of the manifest without `limits`.
-        items_digest: SHA-256 (hex) over the hashes of its items files.
+        items_digest: SHA-256 (hex) over the hashes of the items files.
         jobs: name, operation and number of items of each, by job number. The numbers of items may change from one
             resume to the next (`--limit`); the digests say whether the items are the same.
     """
@@ -119,10 +119,10 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         at: UTC epoch seconds.
-        who: the user, and by what: `alice (cli)`; or the signal.
+        who: the user and the means, such as `alice (cli)`; or the signal.
         verb: `pause`, `resume`, `stop`, `set`.
-        args: what it was given.
-        result: the state that the run had then, or why it was refused.
+        args: the arguments of the verb.
+        result: the state of the run after the action, or why the action was refused.
     """
 
     at: float
@@ -136,12 +136,12 @@ class Epoch(msgspec.Struct, frozen=True):
     """One process's time with a run.
 
     Attributes:
-        number: from 1.
+        number: number of the epoch, from 1.
         started_at: UTC epoch seconds.
-        ended_at: None while it runs, and for good when it was killed.
-        exit_code: None as long as `ended_at` is.
-        why: the reason of its end, for people.
-        status: where the run stood at its end.
+        ended_at: UTC epoch seconds; None while the process runs, and for good if it was killed.
+        exit_code: None as long as `ended_at` is None.
+        why: the reason of the end, for people.
+        status: the state of the run at the end of the epoch.
     """
 
     number: int
@@ -155,12 +155,12 @@ class Epoch(msgspec.Struct, frozen=True):
 
 
 class Point(StrEnum):
-    """Moments at which a process may be killed; tests do it at each (failures.md row 42)."""
+    """Moments at which a process may be killed; tests kill one at each (failures.md row 42)."""
 
     SAVED = "saved"  # files below saved/ are written
-    APPENDED = "appended"  # lines are in results.jsonl, the ledger does not know
+    APPENDED = "appended"  # lines are in results.jsonl, and the ledger does not know of them
     COMMITTED = "committed"  # the group is durable
     REWRITTEN = "rewritten"  # the new results file is complete, the ledger points into the old one
-    SWITCHED = "switched"  # the ledger points into the new one, which still has its temporary name
-    RENAMED = "renamed"  # it has its own
-    ENDED = "ended"  # the epoch has its end
+    SWITCHED = "switched"  # the ledger points into the new file, which still has its temporary name
+    RENAMED = "renamed"  # the new file has its own name
+    ENDED = "ended"  # the end of the epoch is in the ledger

@@ -5,8 +5,8 @@ that was run again) mean nothing and are never read.
 
 A file with replaced lines is rewritten so that it holds every current line once, in the order of jobs and items. The
 new file carries the number of its generation until the ledger points into it. A process that dies on the way leaves
-either a file that the ledger does not know (thrown away at the next open) or one that it points to already (given its
-name at the next open): the old lines and the new ones are never mixed. Source: interface.md §5, design.md §6,
+either a file that the ledger does not know (deleted at the next open) or a file that the ledger points to already
+(renamed at the next open): the old lines and the new ones are never mixed. Source: interface.md §5, design.md §6,
 failures.md row 42.
 """
 
@@ -33,7 +33,7 @@ DEPTH_MOST = 200
 """Deepest nesting of a value that is written as it is; orjson's own limit is 254 for the whole line."""
 
 _KINDS = {kind: kind.value for kind in OutcomeKind}
-"""A member of an enumeration takes longer to write than all else in a short line."""
+"""The values of the outcomes: writing a member of an enumeration takes longer than all else in a short line."""
 
 _BEHIND_RESULT = len(b',"error":null}\n')
 
@@ -78,9 +78,10 @@ def encode(finished: Finished) -> bytes:
 
 
 def encode_all(group: Iterable[Finished]) -> tuple[bytearray, list[int]]:
-    """Return the lines of a group, one behind the other, and the length of each (bytes). No secret is in them.
+    """Return the lines of a group, one behind the other, and the length of each (bytes). They hold no secret.
 
-    Not kept one by one: orjson's bytes hold on to the 4 kB that it begins with, ten times what most lines need.
+    The lines are not kept one by one: orjson's bytes hold on to the 4 kB that it begins with, ten times what most lines
+    need.
     """
     text, lengths, clean = bytearray(), [], []
     for finished in group:
@@ -139,7 +140,7 @@ def _plain(value: Any, depth: int) -> Any:
 
 
 def _text(value: str) -> str:
-    # Two surrogates that belong together become their character, a lone one U+FFFD.
+    # Two surrogates that belong together become their character, and a lone surrogate U+FFFD.
     return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -151,7 +152,7 @@ def _digits(value: int) -> str:
 
 
 def lines_at(fd: int, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-    """Yield the lines at these (position, length), each with its newline; neighbours are read together.
+    """Yield the line at each (position, length), with its newline; neighbours are read together.
 
     Raises:
         RunDirectoryError: the file does not hold a line there.
@@ -187,7 +188,7 @@ class ResultsFile:
 
     Attributes:
         path: of the file.
-        end: where the next line goes (bytes). What lies before it was synced.
+        end: where the next line goes (bytes). All bytes before it were synced.
     """
 
     def __init__(self, path: Path, fd: int, end: int) -> None:
@@ -200,7 +201,7 @@ class ResultsFile:
 
         Raises:
             RunDirectoryError: the file is shorter than `end`, so lines of it are gone.
-            OSError: it can't be opened or written; a symbolic link is not followed.
+            OSError: the file can't be opened or written; a symbolic link is not followed.
         """
         fd = open_private(path, os.O_RDWR | os.O_APPEND | (0 if end else os.O_CREAT))
         try:
@@ -221,7 +222,7 @@ class ResultsFile:
     def append(self, lines: bytes | bytearray) -> int:
         """Add lines, one behind the other, and make them durable; returns the position of the first.
 
-        Given the same lines again after `unclaim`, they are not written twice.
+        Lines that were given to `unclaim` before are not written twice.
 
         Raises:
             RunDirectoryError: another process has written to the file.
@@ -244,7 +245,7 @@ class ResultsFile:
         return position
 
     def unclaim(self, position: int, lines: bytes | bytearray) -> None:
-        """Leave lines that the ledger did not take: they stay, because after a crash it may turn out that it did.
+        """Leave lines in the file that the ledger did not take: after a crash it may turn out that it did take them.
 
         (A transaction whose sync failed can still be found complete when the write-ahead log is recovered.)
         """
@@ -260,17 +261,17 @@ class ResultsFile:
         try:
             os.ftruncate(self.fd, end)
         except OSError:
-            self.end = os.fstat(self.fd).st_size  # the next lines go behind what could not be cut off
+            self.end = os.fstat(self.fd).st_size  # the next lines go behind the bytes that could not be cut off
 
 
 def _let_go(fd: int, position: int, size: int) -> None:
-    """Tell the system that it need not keep these bytes in memory: they are on disk, and hardly ever read soon.
+    """Tell the system that it need not keep these bytes in memory: they are on disk, and hardly ever read again soon.
 
-    Else a long run drives all else out of the system's memory, and every page that it writes is a new one: on a virtual
-    machine that takes ten times as long as to write into the same ones again (benchmarks/notes/changes.md).
+    Otherwise a long run drives all else out of the system's memory, and writes every page to new memory: on a virtual
+    machine that takes ten times as long as writing to the same pages again (benchmarks/notes/changes.md).
     """
     if hasattr(os, "posix_fadvise"):  # not on macOS
-        with suppress(OSError):  # it is advice: the lines are on disk, whatever becomes of it
+        with suppress(OSError):  # the call is only advice: the lines are on disk without it
             os.posix_fadvise(fd, position, size, os.POSIX_FADV_DONTNEED)
 
 
@@ -279,7 +280,7 @@ def _digest(data: bytes | bytearray) -> bytes:
 
 
 def rewritten_path(path: Path, generation: int) -> Path:
-    """Return where the given generation of a results file stands until it is renamed."""
+    """Return the path of the given generation of a results file, before it is renamed."""
     return path.with_name(f"{path.name}.{generation}")
 
 

@@ -1,4 +1,4 @@
-"""How words become rows of the ledger's tables and back. Every query here is small; schema.sql explains the columns."""
+"""Turns entries into rows of the ledger's tables and back. Each query is small; schema.sql explains the columns."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from bulk.redaction import redact, redact_json
 from bulk.status import STATES, RunStatus
 
 _EFFECTS = {effect: effect.value for effect in Effect}
-"""A member of an enumeration tells its value slowly."""
+"""The values of the effects: a member of an enumeration gives its value slowly."""
 
 ADD_INTENT = "INSERT OR REPLACE INTO intents VALUES (?,?,?,?,?,?,?)"
 KEEP_BEFORE = "INSERT OR REPLACE INTO befores VALUES (?,?,?)"
@@ -35,11 +35,11 @@ BLOCK_ITEMS = 65_536
 """Items whose outcomes are looked up at once by `done_bits` (a multiple of 8)."""
 
 OWN_WORDS = frozenset(word.encode() for word in (*OutcomeKind, *ErrorCode, *STATES))
-"""What a status or a tally says in words of ours, which stay even where somebody's secret is the same."""
+"""Our own words in a status or a tally: they are not redacted, even where a secret is the same."""
 
 
 def read_identity(connection: sqlite3.Connection) -> RunIdentity:
-    """Return whose run the ledger is."""
+    """Return the identity of the run that the ledger belongs to."""
     meta = connection.execute("SELECT name, base_url, vendor, manifest_digest, items_digest FROM meta").fetchone()
     jobs = connection.execute("SELECT name, operation, items FROM jobs ORDER BY number").fetchall()
     fields = (*meta, tuple(jobs))
@@ -53,12 +53,12 @@ def read_elsewhere(connection: sqlite3.Connection) -> str:
 
 
 def read_words(connection: sqlite3.Connection) -> dict[str, int]:
-    """Return for each outcome or error code its number in this ledger."""
+    """Return the number of each outcome and error code in this ledger."""
     return dict(connection.execute("SELECT word, number FROM words").fetchall())
 
 
 def read_counts(connection: sqlite3.Connection) -> dict[int, dict[str, int]]:
-    """Return by job number and outcome how many items ended so (count)."""
+    """Return how many items have each outcome, by job number and outcome (count)."""
     counts: dict[int, dict[str, int]] = {}
     for job, word, items in connection.execute(
         "SELECT c.job, w.word, sum(c.items) FROM counts c JOIN words w ON w.number = c.outcome "
@@ -135,7 +135,7 @@ def intent_row(intent: Intent) -> tuple[Any, ...]:
 
 
 def closing(records: Sequence[Record]) -> list[tuple[int, int]]:
-    """Return job and index of each item whose outcome closes an intent that it has."""
+    """Return job and index of each item whose outcome closes its intent, if it has one."""
     return [
         (record.job, record.finished.index)
         for record in records
@@ -151,7 +151,7 @@ def withdrawn(batch: Sequence[Entry]) -> list[tuple[int, int]]:
 def outcome_rows(
     records: Sequence[Record], lengths: Sequence[int], position: int, words: Mapping[str, int]
 ) -> tuple[list[tuple[Any, ...]], list[tuple[int, int, int, int, int]]]:
-    """Return rows of `outcomes`, and what they add to `counts`.
+    """Return rows of `outcomes`, and rows that they add to `counts`.
 
     Args:
         lengths: of the records' lines (bytes), as they stand in results.jsonl from `position` on.
@@ -171,14 +171,14 @@ def outcome_rows(
 
 
 EndedLine: TypeAlias = tuple[int, int, str, str | None, int | None, int, int, bytes | None]
-"""A line that somebody else has written: job, index, outcome, error code, HTTP status, attempts, length (bytes), and
-what was there before (JSON); None: nothing of that is kept."""
+"""A line that another ledger has kept: job, index, outcome, error code, HTTP status, attempts, length (bytes), and
+the before-image (JSON); None: none is kept."""
 
 
 def rows_of_lines(
     ended: Iterable[EndedLine], position: int, words: Mapping[str, int]
 ) -> tuple[list[tuple[Any, ...]], list[tuple[int, int, int, int, int]]]:
-    """Return what `outcome_rows` does, of lines as they are."""
+    """Return what `outcome_rows` returns, for finished lines."""
     rows: list[tuple[Any, ...]] = []
     items: dict[tuple[int, int, int], int] = {}
     sizes: dict[tuple[int, int, int], int] = {}
@@ -192,7 +192,7 @@ def rows_of_lines(
 
 
 def before_rows_of_lines(ended: Iterable[EndedLine]) -> list[tuple[int, int, bytes]]:
-    """Return what `before_rows` does, of lines as they are."""
+    """Return what `before_rows` returns, for finished lines."""
     return [(line[0], line[1], line[7]) for line in ended if line[7] is not None]
 
 
@@ -215,19 +215,19 @@ def action_rows(actions: Iterable[Action]) -> list[tuple[float, str, str, bytes,
 
 
 def status_json(status: RunStatus) -> bytes:
-    """Return what the column `status` holds; no secret is in it."""
+    """Return the JSON for the column `status`; it holds no secret."""
     return redact_json(results.dump(msgspec.to_builtins(status)), OWN_WORDS)
 
 
 def set_status(connection: sqlite3.Connection, status: RunStatus, minute: Minute | None) -> None:
-    """Store the newest status, and with it what the plots need of its minute."""
+    """Store the newest status, and with it the figures of its minute for the plots."""
     connection.execute(SET_STATUS, (status_json(status),))
     if minute is not None:
         connection.execute(SET_MINUTE, minute)
 
 
 def tally_rows(tallies: Mapping[int, StoredTally]) -> list[tuple[int, int, bytes]]:
-    """Return rows of the table `tallies`; no secret is in them."""
+    """Return rows of the table `tallies`; they hold no secret."""
     return [(job, tally.items, redact_json(tally.json, OWN_WORDS)) for job, tally in tallies.items()]
 
 

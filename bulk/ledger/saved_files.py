@@ -1,6 +1,6 @@
 """`saved/`: files that a job's `save` asked for, named after items and so, in part, by the platform.
 
-Whatever a name says, the file lands below `saved/`: names become plain components first, and directories are opened one
+Whatever its name, a file lands below `saved/`: names become plain components first, and directories are opened one
 after the other without following links. A file is complete or not there. Source: interface.md §2; failures.md rows 49,
 64, 67.
 """
@@ -21,7 +21,7 @@ NAME_BYTES = 255
 """Longest name of a file or directory (bytes of UTF-8); a longer one is cut."""
 
 PARTS_MOST = 1_000
-"""Deepest path (names, count); what is deeper is one name."""
+"""Deepest path (names, count); the rest of a deeper path becomes one name."""
 
 TEMPORARY = ".saving"
 """The file being written, in the run directory: one at a time; the next one overwrites what a killed process left."""
@@ -112,7 +112,7 @@ def _write_temporary(run_fd: int, data: bytes) -> None:
 
 
 def _put(run_fd: int, source: str | None, parts: Sequence[str], changed: set[tuple[str, ...]]) -> None:
-    """Give the file `source` its place, None: it has it; adds to `changed` the directories that must be synced."""
+    """Move the file `source` to its place (None: it is there); add the directories that must be synced to `changed`."""
     directory = run_fd
     taken: list[str] = []
     try:
@@ -133,7 +133,7 @@ def _put(run_fd: int, source: str | None, parts: Sequence[str], changed: set[tup
 
 
 def _enter(directory: int, part: str, shown: str) -> tuple[int, str, bool]:
-    """Open the directory `part`, making it where there is none: its descriptor, its name, whether it is new."""
+    """Open the directory `part`, or make it; return its descriptor, its name, and whether it is new."""
     for name in (_marked(part, attempt) for attempt in range(_ATTEMPTS)):
         try:
             try:

@@ -1,12 +1,12 @@
-"""What binds the files of a run directory together, so that an older or edited part is not taken for the newest one.
+"""Binds the files of a run directory together, so that an older or edited part is not taken for the newest one.
 
-Three things. The ledger counts its commits, and `run.seal`, a small file beside it, is told each number once that
+Three things bind them. The ledger counts its commits, and `run.seal`, a small file beside it, gets each count once that
 commit is durable: a ledger whose count is lower is an older copy, or has lost its write-ahead log. The ledger holds
-digests of `results.jsonl` (`chunks.py`), and of what the check has made (`companion_files.py`). Nothing of this helps
-where all of a directory is replaced by an older copy of it: nobody can know that.
+digests of `results.jsonl` (`chunks.py`), and of the files that the check has made (`companion_files.py`). None of this
+helps if the whole directory is replaced by an older copy of it: that can't be noticed.
 
-The seal is never ahead of what is durable, wherever a process is killed or the power fails: it may be behind by any
-number of commits, which is no sign of anything. Source: failures.md rows 43, 46.
+The seal is never ahead of the durable commits, wherever a process is killed or the power fails. It may be behind by any
+number of commits, which is no sign of damage. Source: failures.md rows 43, 46.
 """
 
 import contextlib
@@ -28,13 +28,13 @@ WAY_OUT = "restore the whole run directory from one copy, or run with another --
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True):
-    """What `run.seal` says.
+    """The content of `run.seal`.
 
     Attributes:
-        run: of which run it is (32 hex digits).
-        commits: of the ledger that are durable (count); at least so many.
-        is_checking: what the check makes is being made again, and is not to be trusted until it is bound.
-        is_naming: likewise of `origin.json` and `manifest.yaml`.
+        run: the run that the seal belongs to (32 hex digits).
+        commits: durable commits of the ledger (count); there may be more.
+        is_checking: the parts that the check makes are being made again; they are not trusted until they are bound.
+        is_naming: likewise for `origin.json` and `manifest.yaml`.
     """
 
     run: str
@@ -47,8 +47,8 @@ def read_seal(run_dir: Path) -> Seal | None:
     """Return the seal; None where there is none.
 
     Raises:
-        RunDirectoryError: it is damaged.
-        OSError: it can't be read.
+        RunDirectoryError: the seal is damaged.
+        OSError: the seal can't be read.
     """
     try:
         fd = os.open(run_dir / SEAL, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -63,7 +63,7 @@ def read_seal(run_dir: Path) -> Seal | None:
 
 
 def write_seal(run_dir: Path, seal: Seal) -> None:
-    """Write it, whole or not at all, and make it durable.
+    """Write the seal, whole or not at all, and make it durable.
 
     Raises:
         OSError: the disk refused.
@@ -85,10 +85,10 @@ def _text(seal: Seal) -> bytes:
 
 
 def begin(connection: sqlite3.Connection, *, is_sealed: bool) -> None:
-    """Begin an epoch, within the transaction that begins it: its commit counts too.
+    """Count the commit that begins an epoch, within its transaction.
 
     Args:
-        is_sealed: whether there is a seal. Until there is one, a process that is killed may leave this commit alone.
+        is_sealed: whether there is a seal. Until there is one, a killed process may leave no more than this commit.
     """
     connection.execute("INSERT OR IGNORE INTO seal VALUES (1, ?, 0, NULL)", (os.urandom(16).hex(),))
     connection.execute(f"UPDATE seal SET commits = {'commits + 1' if is_sealed else '1'}")
@@ -99,17 +99,17 @@ def refuse_older(path: Path) -> None:
 
     Raises:
         RunDirectoryError: the ledger is older than the rest of the run directory, its write-ahead log was lost, or it
-            is another run's. Nothing was changed.
+            is another run's. No file was changed.
         OSError: the seal can't be read.
     """
-    # looked at before SQLite, which makes an empty log where there is none
+    # this comes before SQLite opens the file, which makes an empty log where there is none
     is_without_log = not _has_bytes(path.with_name(path.name + "-wal")) and _is_in_wal_mode(path)
     seal = read_seal(path.parent)
     with database.open_reader(path) as connection:
         last = connection.execute("SELECT ended_at FROM epochs ORDER BY number DESC LIMIT 1").fetchone()
         row = _row(connection)
     if seal is None:
-        if row is not None and row[1] > 1:  # the first commit begins an epoch: what comes next is the seal
+        if row is not None and row[1] > 1:  # the first commit begins an epoch, and the seal comes next
             raise RunDirectoryError(
                 f"{path.parent} has lost its {SEAL}, which was there when it was used last; {WAY_OUT}"
             )
@@ -148,14 +148,14 @@ def _is_in_wal_mode(path: Path) -> bool:
 
 
 class Sealing:
-    """Counts the commits of an open ledger, in it and in the seal.
+    """Counts the commits of an open ledger, in the ledger and in the seal.
 
     Attributes:
-        commits: durable ones (count).
+        commits: durable commits (count).
     """
 
     def __init__(self, run_dir: Path, connection: sqlite3.Connection) -> None:
-        """Tell the seal that an epoch has begun, and keep it open; it is made where there is none.
+        """Write to the seal that an epoch has begun, and keep the file open; it is made where there is none.
 
         Raises:
             OSError: the disk refused.
@@ -176,13 +176,13 @@ class Sealing:
         return moment
 
     def count(self, connection: sqlite3.Connection) -> None:
-        """Count one commit more, within its transaction."""
+        """Count one more commit, within its transaction."""
         connection.execute("UPDATE seal SET commits = ?", (self.commits + 1,))
         if self._planned_from != self._stored:
             connection.execute("UPDATE seal SET planned_from = ?", (self._planned_from,))
 
     def counted(self) -> None:
-        """Tell the seal that the transaction is durable. That it can't be told does no harm."""
+        """Write to the seal that the transaction is durable. A failure to write does no harm."""
         self.commits += 1
         self._stored = self._planned_from
         self.seal = msgspec.structs.replace(self.seal, commits=self.commits)
@@ -190,7 +190,7 @@ class Sealing:
             os.pwrite(self._fd, _text(self.seal), 0)
 
     def bound(self) -> None:
-        """Note that all parts are bound: none of them is being made.
+        """Note that all parts are bound, and none of them is being made.
 
         Raises:
             OSError: the disk refused.

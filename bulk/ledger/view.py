@@ -1,4 +1,4 @@
-"""Reading a run from outside: while another process writes it, after a crash, from read-only media. Nothing is changed.
+"""Reads a run from outside: while another process writes it, after a crash, from read-only media. Nothing is changed.
 
 Every look is short: a connection is opened, read and closed again, so that a report of an hour neither holds up the
 writer nor lets its log grow. A stream over a run that is being written has each item at most once, as it was when its
@@ -27,15 +27,15 @@ from bulk.model import OutcomeKind
 from bulk.status import RunStatus
 
 PAGE_ROWS = 5_000
-"""Lines that are looked up at once."""
+"""Lines that are looked up at once (count)."""
 CUT_BYTES = 32 * 1024
-"""So much of a line is read where many are shown."""
+"""How much of a line is read where many lines are shown (bytes)."""
 
 _PLACES = "SELECT job, idx, position, length FROM outcomes"
 
 
 class Appended(NamedTuple):
-    """Lines of `results.jsonl`: of which generation of the file, their first byte, what they are, and its length."""
+    """Lines of `results.jsonl`: the generation of the file, their first byte, the lines, and the length of the file."""
 
     generation: int
     start: int
@@ -54,13 +54,13 @@ class Cut(NamedTuple):
 
 
 class LedgerView:
-    """The ledger of one run, read only: a `RunView`, and what reports ask beside it."""
+    """The ledger of one run, read only: a `RunView`, with more methods for reports."""
 
     def __init__(self, run_dir: Path) -> None:
-        """Look whether a run lives in `run_dir`.
+        """Check that there is a run in `run_dir`.
 
         Raises:
-            RunDirectoryError: there is none, or it is from a newer version, or can't be read. So do all methods.
+            RunDirectoryError: there is no run, or it is from a newer version, or can't be read. So do all methods.
         """
         self.run_dir = run_dir
         self._path = run_dir / LEDGER
@@ -77,16 +77,16 @@ class LedgerView:
         return f"{there}; `bulk runs` lists the runs below a folder"
 
     def identity(self) -> RunIdentity:
-        """Return whose run it is; `jobs` in their order."""
+        """Return the identity of the run; `jobs` in their order."""
         with open_reader(self._path) as connection:
             return read_identity(connection)
 
     def holder(self) -> Holder | None:
-        """Return the process that has the run open, or had it when it was killed; None after a clean end."""
+        """Return the process that has the run open, or had it open when it was killed; None after a clean end."""
         return read_holder(self.run_dir)
 
     def elsewhere(self) -> str:
-        """Return the command that goes on with the run where a store does (ready for a shell); else nothing."""
+        """Return the command (for a shell) by which a store goes on with the run; empty if none does."""
         with open_reader(self._path) as connection:
             return read_elsewhere(connection)
 
@@ -95,7 +95,7 @@ class LedgerView:
         return is_held(self.run_dir)
 
     def status(self) -> RunStatus | None:
-        """Return where the run stood when that was last written down; None before the first time."""
+        """Return the last status of the run that was stored; None before the first one."""
         with open_reader(self._path) as connection:
             (data,) = connection.execute("SELECT json FROM status").fetchone()
             return _status(data)
@@ -110,12 +110,12 @@ class LedgerView:
         return [Epoch(*fields) for fields in ((*row, _status(data)) for *row, data in rows)]
 
     def began_at(self) -> float:
-        """Return when its first process opened the run (UTC epoch seconds); 0.0 before that."""
+        """Return when the first process opened the run (UTC epoch seconds); 0.0 before that."""
         with open_reader(self._path) as connection:
             return float(connection.execute("SELECT coalesce(min(started_at), 0.0) FROM epochs").fetchone()[0])
 
     def actions(self) -> list[Action]:
-        """Return what people did to the run while it went on, oldest first."""
+        """Return the actions of people on the run while it went on, oldest first."""
         with open_reader(self._path) as connection:
             if not has_table(connection, "actions"):
                 return []
@@ -126,13 +126,13 @@ class LedgerView:
             ]
 
     def counts(self) -> dict[int, dict[str, int]]:
-        """Return how many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left
-        out."""
+        """Return how many items have each outcome: job number -> outcome -> count. Jobs and outcomes without items are
+        left out."""
         with open_reader(self._path) as connection:
             return read_counts(connection)
 
     def error_counts_of(self, job: int, start: int, stop: int) -> dict[str, int]:
-        """Return how many of these items of the job with that number ended with which error code."""
+        """Return how many of these items of the job with that number ended with each error code."""
         query = (
             "SELECT w.word, count(*) FROM outcomes o JOIN words w ON w.number = o.code "
             "WHERE o.job = ? AND o.idx >= ? AND o.idx < ? AND o.code != 0 GROUP BY o.code"
@@ -141,7 +141,7 @@ class LedgerView:
             return dict(connection.execute(query, (job, start, stop)).fetchall())
 
     def errors_of(self, job: int) -> list[tuple[int, str]]:
-        """Return (index, error code) of the items of the job with that number that ended with one."""
+        """Return (index, error code) of the items of the job with that number that ended with an error."""
         query = "SELECT o.idx, w.word FROM outcomes o JOIN words w ON w.number = o.code WHERE o.job = ? AND o.code != 0"
         with open_reader(self._path) as connection:
             return connection.execute(query, (job,)).fetchall()
@@ -152,15 +152,15 @@ class LedgerView:
             return [index for number, index in read_open(connection) if number == job]
 
     def last_index(self, job: int) -> int:
-        """Return the last item of the job with that number that has an outcome or an intent; -1 where none has."""
-        last = "SELECT max(idx) AS idx FROM {} WHERE job = :job"  # of each table apart: that is one step in its key
+        """Return the last item of the job with that number that has an outcome or an intent; -1 where no item has."""
+        last = "SELECT max(idx) AS idx FROM {} WHERE job = :job"  # for each table by itself: one step in its key
         query = f"SELECT max(idx) FROM ({last.format('outcomes')} UNION ALL {last.format('intents')})"
         with open_reader(self._path) as connection:
             (last,) = connection.execute(query, {"job": job}).fetchone()
             return -1 if last is None else int(last)
 
     def befores(self, job: int, start: int, stop: int) -> dict[int, Any]:
-        """Return what was there before writes of these items that can be taken back, by index."""
+        """Return the before-images of these items' writes that can be undone, by index."""
         with open_reader(self._path) as connection:
             if not has_table(connection, "befores"):
                 return {}
@@ -169,7 +169,7 @@ class LedgerView:
             return {index: orjson.loads(before) for index, before in rows}
 
     def head(self) -> str | None:
-        """Return the head of the digest chain, in hexadecimal; None of a run without one."""
+        """Return the head of the digest chain, in hexadecimal; None for a run without a chain."""
         with open_reader(self._path) as connection:
             if not has_table(connection, "links"):
                 return None
@@ -177,7 +177,7 @@ class LedgerView:
             return None if row is None else row[0].hex()
 
     def tallies(self) -> dict[int, StoredTally] | None:
-        """Return the tallies of jobs by their number, and that of the run (-1); None where they are not of all
+        """Return the tallies of jobs by their number, and that of the run (-1); None where they do not cover all
         outcomes."""
         with open_reader(self._path) as connection:
             if not has_table(connection, "tallies"):
@@ -190,7 +190,7 @@ class LedgerView:
 
     def timeline(self, *, newest: bool = False, since: int = 0) -> list[Minute]:
         """Return figures by time, for plots, in order; empty where the run kept none. `newest`: only the last minute;
-        `since`: those from that minute on.
+        `since`: only minutes from that one on.
         """
         with open_reader(self._path) as connection:
             if not has_table(connection, "timeline"):
@@ -209,7 +209,7 @@ class LedgerView:
             ).fetchall()
 
     def sums(self) -> list[tuple[int, str, str, int]]:
-        """Return how many items of which job ended how and with which code.
+        """Return how many items of each job have each outcome and code.
 
         Job number, outcome, code (empty: no error), count.
         """
@@ -253,7 +253,7 @@ class LedgerView:
                 os.close(fd)
 
     def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
-        """Look each line up by itself."""
+        """See `RunView`; each line is looked up by itself."""
         found, left = dict[int, bytes](), most_bytes
         with open_reader(self._path) as connection, self._results(connection) as (fd, _):
             for index in dict.fromkeys(indexes):
@@ -268,7 +268,7 @@ class LedgerView:
         """Compare `results.jsonl` with its digests: the newest GiB of it, in one to three seconds.
 
         Raises:
-            RunDirectoryError: a line is not as it was written, or it can't be read.
+            RunDirectoryError: a line is not as it was written, or the file can't be read.
         """
         with open_reader(self._path) as connection, self._results(connection) as (fd, end):
             refuse_edited(connection, fd, end, self.run_dir / RESULTS)
@@ -294,8 +294,8 @@ class LedgerView:
     def appended(self, generation: int, start: int, most_bytes: int) -> Appended:
         """Return whole lines of `results.jsonl` from byte `start` on, about `most_bytes` of them, as committed.
 
-        Among them may be lines that others have replaced since. Where the file is no longer of that `generation`, it
-        was written anew, and they are those from its beginning.
+        Among them may be lines that were replaced since. Where the file is no longer of that `generation`, it was
+        written anew, and the lines are those from its beginning.
         """
         with open_reader(self._path) as connection, self._results(connection) as (fd, end):
             (found,) = connection.execute("SELECT generation FROM meta").fetchone()
@@ -322,8 +322,8 @@ class LedgerView:
         """Return up to `most` items that have ended, in the order of jobs and items.
 
         Args:
-            after: job number and index of the item that they come after. until: of the last one that is looked at.
-            job, outcome, code: only items of that job, that ended so, with that code of an error; empty: any.
+            after: job number and index of the item before the first one. until: the same of the last one looked at.
+            job, outcome, code: only items of that job, with that outcome and that error code; empty: any.
         """
         with open_reader(self._path) as connection:
             words = read_words(connection)
@@ -336,7 +336,7 @@ class LedgerView:
             return self._cut(connection, connection.execute(query, (*values, most)).fetchall())
 
     def current(self, places: Iterable[tuple[int, int, int]]) -> list[Cut]:
-        """Return items by job number, index and place of their line; what has another line now is left out."""
+        """Return items by job number, index and place of their line, without those that have another line now."""
         query = f"{_PLACES} WHERE job = ? AND idx = ? AND position = ?"
         with open_reader(self._path) as connection:
             rows = [row for place in places for row in connection.execute(query, place)]
@@ -371,7 +371,7 @@ class LedgerView:
 
     @contextlib.contextmanager
     def _results(self, connection: sqlite3.Connection) -> Iterator[tuple[int, int]]:
-        """Lend a descriptor of results.jsonl as the ledger points into it, and tell how much of it counts (bytes)."""
+        """Lend a descriptor of the results.jsonl that the ledger points into, and its length that counts (bytes)."""
         generation, end = connection.execute("SELECT generation, results_bytes FROM meta").fetchone()
         fd = self._open_results(generation)
         try:

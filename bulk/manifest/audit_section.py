@@ -22,13 +22,13 @@ _DAYS = re.compile(r"([0-9]{1,5})d")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Who is told.
+    """A target that is notified.
 
     Attributes:
         source: where the Apprise URL is, `env:NAME` or `file:PATH`, never the URL itself; empty where a command is run.
         command: program and arguments that get the message as JSON on standard input.
-        on: of what. details: also old and new values.
-        remind_s: what is still so is told again after this (seconds); None: never.
+        on: events of which it is notified. details: messages also hold old and new values.
+        remind_s: an event that still holds is told again after this time (seconds); None: never.
     """
 
     source: str = ""
@@ -40,13 +40,13 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """What is made of the results of each night.
+    """What an audit does with the results of each night.
 
     Attributes:
-        policies: patterns of files, seen from the manifest's folder.
-        fail_on: what makes the exit code 7.
-        ignore: fields of results that are no drift, as `result.html_url`.
-        min_items: fewer items than this (of the last good night's) are refused; None: any number is fine.
+        policies: patterns of files, relative to the folder of the manifest.
+        fail_on: events that make the exit code 7.
+        ignore: fields of results whose changes are no drift, such as `result.html_url`.
+        min_items: fewer items than this (a count, or a share of the last good night's) are refused; None: any number.
         keep_runs: nights whose run directories are kept (count). keep_tables_s: how long tables are kept (seconds).
     """
 
@@ -64,7 +64,7 @@ def audit_of(part: Fields, folder: Path) -> AuditSettings:
     """Return the settings; flaws are noted in `part`.
 
     Args:
-        folder: the manifest's.
+        folder: folder of the manifest.
     """
     usual = AuditSettings()
     waivers = part.text("waivers", None, str)

@@ -2,7 +2,7 @@
 
 A manifest writes them as maps. Everywhere else they are texts like other sources: the kind, a colon, and JSON with
 sorted names (`app:{"client_id":…}`), which the run directory remembers. None holds a secret: keys and tokens are named
-by where they are. Source: interface.md §2.
+by their places. Source: interface.md §2.
 """
 
 import shlex
@@ -20,10 +20,10 @@ class AppSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     """An App.
 
     Attributes:
-        client_id: or its App id; the issuer of its JWTs.
+        client_id: client id or App id of the App: the issuer of its JWTs.
         keys: sources of its private keys, tried in their order. sign: the program that signs instead (`command:…`).
-        installation: the one that is used for everything; None: the one of each item's owner.
-        permissions: `least`: what the operations of the run need; `all`: whatever the installation has.
+        installation: number of the installation that is used for everything; None: that of each item's owner.
+        permissions: `least`: those that the operations of the run need; `all`: all that the installation has.
     """
 
     client_id: str
@@ -34,11 +34,11 @@ class AppSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 
 class TokenSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A token and whose it is.
+    """A token and its identity.
 
     Attributes:
-        source: where it is.
-        identity: a name of the user's own under which answers are kept, whichever token brought them.
+        source: the place of the token.
+        identity: a name that the user chose, under which answers are kept, whichever token brought them.
     """
 
     source: str
@@ -46,13 +46,13 @@ class TokenSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class LoginSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `bulk login NAME` stored."""
+    """A login that `bulk login NAME` stored."""
 
     name: str
 
 
 class PoolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Several credentials of which one after the other is used. `writes`: also for what changes something."""
+    """Several credentials that are used in turn. `writes`: also for operations that write."""
 
     members: tuple[str, ...]
     writes: bool = False
@@ -64,7 +64,7 @@ SpecT = TypeVar("SpecT", AppSpec, TokenSpec, LoginSpec, PoolSpec)
 
 
 def can_sign() -> bool:
-    """Return whether what signs with a private key is installed; nothing of it is imported."""
+    """Return whether the packages that sign with a private key are installed, without importing them."""
     return find_spec("jwt") is not None and find_spec("cryptography") is not None
 
 
@@ -80,10 +80,10 @@ def kind_of(source: str) -> str:
 
 
 def written(source: str, folder: Path | None = None) -> object:
-    """Return a source as a manifest writes it: a map where it is more than the place of a token.
+    """Return a source as a manifest writes it: a map if it is more than the place of a token.
 
     Args:
-        folder: where its programs run; None: where the manifest is.
+        folder: the folder in which its programs run; None: the folder of the manifest.
     """
     kind = kind_of(source)
     if not kind:
@@ -111,6 +111,6 @@ def _running_in(source: str, folder: Path | None) -> str:
 
 
 def spec_of(source: str, kind: type[SpecT]) -> SpecT | None:
-    """Return what a source says, where it is of that kind."""
+    """Return the spec in a source; None: the source is of another kind."""
     name, _, rest = source.partition(":")
     return msgspec.json.decode(rest, type=kind) if _KINDS.get(name) is kind and rest.startswith("{") else None

@@ -1,6 +1,6 @@
 """The part `credentials` of a manifest: names, and for each the place of a token or a map (an App, a pool, …).
 
-A map becomes the text of a source (`credential_specs.py`), so that whatever remembers sources remembers it. No message
+A map becomes the text of a source (`credential_specs.py`), so that it is kept wherever sources are kept. No message
 repeats a value, which may be a secret that stands in the wrong place.
 """
 
@@ -35,10 +35,11 @@ _EXPECTED = "expected a place of a token (env:NAME, file:PATH or command:PROGRAM
 
 
 def credentials_in(path: Path, flaws: Flaws, known: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """Return source by name of a file that holds nothing but the part `credentials` (`--credentials FILE`).
+    """Return the sources by name in a file that holds only the part `credentials` (`--credentials FILE`).
 
     Args:
-        known: source by name of the manifest, whose pools may have members in the file, and the file's in it.
+        known: the manifest's sources by name. Pools of the manifest may have members in the file, and the other way
+            round.
     """
     shown = str(path)
     try:
@@ -56,10 +57,11 @@ def credentials_in(path: Path, flaws: Flaws, known: Mapping[str, str] = MappingP
 
 
 def credentials_of(given: Fields, folder: Path, known: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """Return source by name; what can't be used is a flaw.
+    """Return the sources by name; note a flaw for each that can't be used.
 
     Args:
-        given: the part. folder: the file's, from which its paths are seen. known: as in `credentials_in`.
+        given: the part `credentials`. folder: folder of the file, to which its paths are relative.
+        known: as in `credentials_in`.
     """
     found: dict[str, str] = {}
     for name in given.names():
@@ -72,7 +74,7 @@ def credentials_of(given: Fields, folder: Path, known: Mapping[str, str] = Mappi
             source = _of_map(given.inner(name), folder)
         else:
             source = given.text(name, "", lambda text: platform_section.credential_source(text, folder))
-        found[name] = source  # empty after a flaw, so that a job that names it is no second one
+        found[name] = source  # empty after a flaw, so that a job that names it adds no second flaw
     every = {**known, **found}
     for name, source in found.items():
         _check_pool(given, name, source, every)
@@ -157,7 +159,7 @@ def _check_pool(given: Fields, name: str, source: str, every: Mapping[str, str])
 
 
 def _check_members(given: Fields, name: str, every: Mapping[str, str], found: Mapping[str, str]) -> None:
-    """Note where a file makes a member of the manifest's pool something that can't be one."""
+    """Note a flaw if a file makes a member of the manifest's pool a pool or an App, which can't be a member."""
     pool = spec_of(every[name], PoolSpec)
     for member in dict.fromkeys(pool.members if pool else ()):
         if _is_several(found.get(member, "")):

@@ -18,7 +18,7 @@ from bulk.operation import AnyOperation
 
 EACH = ("result", "item")
 OWN_ROOTS = ("item", "result")
-"""What paths of `map` begin with that lead into the line of results itself; others begin with a name of `also`."""
+"""Paths in `map` that lead into the line of results itself begin with these; others begin with a name of `also`."""
 _MISSING = object()
 
 
@@ -26,7 +26,7 @@ def read(part: Fields, operation: AnyOperation) -> Derivation:
     """Return the derivation in `items`; flaws are noted in `part`.
 
     Args:
-        operation: of the job whose items are made.
+        operation: operation of the job whose items are made.
     """
     source = part.text("from", "")
     each = part.choice("each", EACH[0], EACH)
@@ -93,7 +93,7 @@ def _aim(path: str, derivation: Derivation) -> tuple[str, str, str]:
 
 
 def _flaw_of_field(dotted: str, operation: AnyOperation) -> str:
-    """Return what is wrong with reading this field of items of that operation from their results; empty: nothing."""
+    """Return why a field of an operation's items can't be read from their results; empty: it can."""
     name = dotted.partition(".")[0]
     known = {field.encode_name for field in msgspec.structs.fields(operation.Item)}
     if name and name not in known:
@@ -118,7 +118,7 @@ def paths_of(value: object, also: Sequence[str] = ()) -> Iterator[str]:
 
 
 def _split(text: str, also: Sequence[str]) -> tuple[str, str]:
-    """Return what a string of `map` begins with that makes it a path, and the rest; nothing where it is literal.
+    """Return the root that makes a string of `map` a path, and the rest of it; both are empty if it is literal.
 
     Names of jobs may have dots: the longest one that fits counts.
     """
@@ -133,7 +133,7 @@ def mapped(
     """Yield the items of one line of `results.jsonl`. A path that leads nowhere gives no field.
 
     Args:
-        beside: the one line of each job of `also` that has one.
+        beside: the one line of results of each job of `also` that has one.
     """
     others = {name: {"item": _item(other), "result": other["result"]} for name, other in (beside or {}).items()}
     result = line["result"]

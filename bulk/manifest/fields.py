@@ -1,6 +1,7 @@
-"""The fields of one object in the manifest, taken one by one; what nobody asked for is unknown.
+"""The fields of one object in the manifest, read one by one; a field that no caller asks for is unknown.
 
-Each taker notes a flaw and gives its default where the value can't be used, so that reading goes on and finds the rest.
+Each method that reads a value notes a flaw and returns its default if the value can't be used, so that reading goes on
+and finds all flaws.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ T = TypeVar("T")
 
 
 class Fields:
-    """One object: `name` is its own dotted name (empty for the whole manifest), `line` where it begins."""
+    """One object: `name` is its own dotted name (empty for the whole manifest), `line` the line on which it begins."""
 
     def __init__(self, path: str, node: Node | None, name: str, flaws: Flaws) -> None:
         self.path, self.name, self.flaws = path, name, flaws
@@ -36,12 +37,12 @@ class Fields:
         self.flaws.add(self.path, line or self.line_of(field), self.full_name(field), message)
 
     def line_of(self, field: str) -> int:
-        """Return the line of `field`; that of the object where it was not given."""
+        """Return the line of `field`, or that of the object if the field was not given."""
         node = self._fields.get(field)
         return node.line if node else self.line
 
     def full_name(self, field: str) -> str:
-        """Return `bulk_jobs.readmes.items` for `items`."""
+        """Return the full dotted name of `field`: `jobs.readmes.items` for `items`."""
         return ".".join(part for part in (self.name, name_shown(field) if field else "") if part)
 
     def names(self) -> list[str]:
@@ -49,17 +50,17 @@ class Fields:
         return list(self._fields)
 
     def node(self, field: str) -> Node | None:
-        """Return the value of `field` as it stands, or None where it was not given."""
+        """Return the value of `field` as it stands, or None if it was not given."""
         self._known.add(field)
         return self._fields.get(field)
 
     def inner(self, field: str) -> "Fields":
-        """Return the object that `field` holds; one without fields where it was not given."""
+        """Return the object that `field` holds, or an object without fields if it was not given."""
         node = self.node(field)
         return Fields(self.path, node or Node({}, self.line), self.full_name(field), self.flaws)
 
     def text(self, field: str, default: T, read: Callable[[Any], str] = str) -> str | T:
-        """Return a string; `read` makes it the one to use or raises ValueError with what was expected."""
+        """Return the string in `field`, as `read` converts it; `read` raises ValueError with what was expected."""
         node = self.node(field)
         if node is None:
             return default
@@ -71,24 +72,24 @@ class Fields:
         return self._read(field, node.value, default, read)
 
     def choice(self, field: str, default: str, choices: tuple[str, ...]) -> str:
-        """Return one of `choices`."""
+        """Return the value of `field`, which has to be one of `choices`."""
         return self.scalar(field, default, lambda given: one_of(given, choices))
 
     def flag(self, field: str, default: bool) -> bool:
-        """Return whether it is true or false."""
+        """Return the value of `field`, which has to be true or false."""
         return self.scalar(field, default, _flag)
 
     def scalar(self, field: str, default: T, read: Callable[[object], T]) -> T:
-        """Return whatever `read` makes of the value; it raises ValueError with what was expected."""
+        """Return the value of `field`, as `read` converts it; `read` raises ValueError with what was expected."""
         node = self.node(field)
         return default if node is None else self._read(field, node.plain(), default, read)
 
     def unasked(self) -> list[str]:
-        """Return the names that were given and that nobody asked for yet."""
+        """Return the names of the given fields that no caller has asked for yet."""
         return [name for name in self._fields if name not in self._known]
 
     def finish(self) -> None:
-        """Note a flaw for each field that nobody asked for."""
+        """Note a flaw for each given field that no caller has asked for."""
         for field in self.unasked():
             # an explanation takes time, and nobody would read it
             why = "unknown field" if self.flaws.is_full else unknown_name(field, self._known)
@@ -103,10 +104,10 @@ class Fields:
 
 
 def one_of(given: object, choices: tuple[str, ...]) -> str:
-    """Return `given`, where it is one of `choices`.
+    """Return `given` if it is one of `choices`.
 
     Raises:
-        ValueError: it is not.
+        ValueError: `given` is none of them.
     """
     if isinstance(given, str) and given in choices:
         return given

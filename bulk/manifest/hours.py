@@ -13,12 +13,12 @@ from bulk.quantities import Share
 _SPAN = re.compile(r"([0-9]{2}):([0-9]{2})-([0-9]{2}):([0-9]{2})\s+(\S+)")
 _DAY = 24 * 60
 _NO_ZONES = frozenset({"localtime", "Factory"})
-"""Names of zones that are another one on each machine."""
+"""Names that stand for another time zone on each machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """Every day from `first` until before `behind`, over midnight where that is not later.
+    """Hours of every day, from `first` until before `behind`; over midnight if `behind` is not later.
 
     Attributes:
         first, behind: local time in `zone` (minutes after midnight).
@@ -32,12 +32,12 @@ class Hours:
 
     @property
     def text(self) -> str:
-        """As they are called in a manifest."""
+        """The hours as a manifest writes them."""
         first, behind = (f"{minutes // 60:02}:{minutes % 60:02}" for minutes in (self.first, self.behind))
         return f"{first}-{behind} {self.zone}"
 
     def holds(self, at: float) -> bool:
-        """Return whether a moment (UTC epoch seconds) is one of these hours."""
+        """Return whether a time (UTC epoch seconds) lies within these hours."""
         local = datetime.fromtimestamp(at, ZoneInfo(self.zone))
         minute = local.hour * 60 + local.minute
         if self.first < self.behind:
@@ -81,10 +81,10 @@ def _span(text: str) -> tuple[int, int, str]:
 
 
 def check_zone(zone: str) -> None:
-    """Refuse what is no time zone, or another one on each machine.
+    """Refuse a name that is no time zone, or that stands for another one on each machine.
 
     Raises:
-        ValueError: it is one of these; the message says which was meant.
+        ValueError: the name is one of these; the message says which zone may be meant.
     """
     try:
         if zone not in _NO_ZONES:

@@ -1,4 +1,4 @@
-"""The jobs of a manifest: each read on its own, then put in running order, needs before what needs them.
+"""The jobs of a manifest: each is read on its own, then they are put in running order, needed jobs first.
 
 Items are only located here; `checking.py` reads them. Source: interface.md §2.
 """
@@ -42,15 +42,15 @@ def jobs_of(
 
     Args:
         part: the manifest's `jobs`.
-        folder: the manifest's, from which items are seen.
-        credentials: the ones that jobs may use.
+        folder: folder of the manifest, to which paths of items are relative.
+        credentials: sources of the credentials that jobs may use, by name.
         chosen: names of the jobs that are read; None: all.
     """
     if part.is_object and not part.names():
         part.flaw("", "expected at least one job")
     chosen = part.names() if chosen is None else chosen
     for name in part.names():
-        part.node(name)  # one that is not chosen is known all the same
+        part.node(name)  # a job that is not chosen is no unknown field
     found = [_JobReader(part, name, folder, credentials).job() for name in part.names() if name in chosen]
     part.finish()
     jobs = [job for job in found if job is not None]
@@ -64,7 +64,7 @@ def jobs_of(
 
 
 def _without_left_out(part: Fields, job: Job, chosen: Collection[str], notes: list[str]) -> Job:
-    """Return `job` without needs that `--job` leaves out; where its items come from one of them, that is a flaw."""
+    """Return `job` without needs that `--job` leaves out; note a flaw if its items come from a job that is left out."""
     known = part.names()
     left_out = [need for need in job.needs if need in known and need not in chosen]
     if not left_out:
@@ -88,7 +88,7 @@ class _JobReader:
         self._fields = part.inner(name)
 
     def _check_kind(self, fields: Fields, credential: str, operation: AnyOperation) -> None:
-        """Note where the platform takes no token of an App for an operation, or a pool may not be used for it."""
+        """Note a flaw if the platform takes no tokens of Apps for an operation, or if a pool may not be used for it."""
         source, access = self._credentials[credential], operation.access
         pool = spec_of(source, PoolSpec)
         if pool is not None and not operation.is_read and not pool.writes:
@@ -101,7 +101,7 @@ class _JobReader:
             )
 
     def job(self) -> Job | None:
-        """Return the job, or None where it can't be made."""
+        """Return the job, or None if it can't be made."""
         fields = self._fields
         if not NAME.fullmatch(self._name):
             message = "expected a job name of letters, digits, hyphens, underscores and dots, at most 100 characters"
@@ -211,7 +211,7 @@ class _JobReader:
         return value
 
     def _can_be_items(self, node: Node | None) -> bool:
-        """Return whether items are where `items` says; a flaw is noted where not."""
+        """Return whether `items` leads to items; note a flaw if it does not."""
         expected = "expected a list of items, the path of an items file, or -"
         match node.value if node else None:
             case list() | "-" | {"from": _}:
@@ -283,7 +283,7 @@ def _refuse_second_stdin(part: Fields, jobs: Sequence[Job]) -> None:
 
 
 def _in_order(part: Fields, jobs: Sequence[Job]) -> tuple[Job, ...]:
-    """Return the jobs with their numbers: needs before what needs them, otherwise as in the file."""
+    """Return the jobs with their numbers: needed jobs come first, otherwise the order of the file."""
     names = dict.fromkeys(part.names())
     places = {job.name: place for place, job in enumerate(jobs)}
     sorter: TopologicalSorter[int] = TopologicalSorter()
@@ -308,7 +308,7 @@ def _in_order(part: Fields, jobs: Sequence[Job]) -> tuple[Job, ...]:
 
 
 def _note_circle(part: Fields, jobs: Sequence[Job], circle: Sequence[int]) -> None:
-    """Note jobs that need each other, each the next, as a flaw that is told from the first in the file on."""
+    """Note a flaw for a circle of jobs, each of which needs the next; it is told from the first job in the file."""
     start = circle.index(min(circle))
     names = [jobs[place].name for place in (*circle[start:], *circle[:start])]
     if len(names) > _SHOWN_CIRCLE:

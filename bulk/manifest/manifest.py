@@ -16,21 +16,21 @@ from bulk.quantities import NOTHING, Share
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How the run behaves; may differ from one resume to the next.
+    """The limits of a run, which may differ from one resume to the next.
 
     Attributes:
-        concurrency: most requests in flight (count).
-        reserve: part of every bucket left for other users of the token; `hours` say when it is another.
+        concurrency: greatest number of requests in flight (count).
+        reserve: part of every bucket left for other users of the token; `hours` say when another part is left.
         failures: the run stops when more items fail than this; None: never.
         request_timeout_s: longest time for one request and its answer (seconds).
         unreachable_s: how long an unreachable platform is tried before the run stops (seconds).
         max_duration_s: the run stops after this (seconds); None: never.
-        settle_s: how long before it is trusted that something that was sent is not there (seconds).
+        settle_s: how long the engine waits before it believes that a thing that was sent is not there (seconds).
         pace: `even` or `burst`.
-        waves: sizes of the portions in which the items of each job that writes are done; what they leave is one more.
+        waves: sizes of the waves in which the items of each job that writes are done; the other items are one more.
         gate: `auto`: the next wave begins `gate_after_s` after the last is judged (seconds); `manual`: once it is
             opened.
-        errors: by code: the run stops when more items of a wave end with it.
+        errors: by error code: the run stops when more items of a wave than this end with it.
         confirm: `auto` (a terminal is asked before what can't be undone) or `always` (`--yes` is needed).
     """
 
@@ -50,13 +50,13 @@ class Limits:
     hours: tuple[Hours, ...] = ()
 
     def reserve_at(self, at: float) -> Share:
-        """Return what is left to others at that moment (UTC epoch seconds): the first of `hours` that holds says it."""
+        """Return the reserve at a time (UTC epoch seconds): of the first of `hours` that holds, or else `reserve`."""
         return next((each.reserve for each in self.hours if each.holds(at)), self.reserve)
 
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """Where the run goes.
+    """The platform to which a run sends its requests.
 
     Attributes:
         base_url: normalized, without a slash at its end: `https://HOST/api/v3`, `https://api.example.com`.
@@ -64,7 +64,7 @@ class Platform:
             `file:` paths are absolute.
         ca_bundle: absolute path, or None.
         trust_env: use the proxy variables of the environment (failures.md row 72).
-        is_exact: an answer is unchanged only by what proves its bytes, never by the moment of the last change.
+        is_exact: an answer counts as unchanged only if its bytes are proven, never by the time of the last change.
     """
 
     base_url: str
@@ -82,9 +82,10 @@ class Derivation:
 
     Attributes:
         job: name of the job whose results they are made from.
-        each: `result`: an item for each entry of a result that is a list, or for the one result; `item`: one for each.
+        each: `result`: an item for each entry of a result that is a list, or for the one result; `item`: an item for
+            each item of that job.
         fields: `map`: what each field becomes; `item.…` and `result.…` are paths, everything else is literal.
-        also: names of jobs of one item each; `NAME.item.…` and `NAME.result.…` are paths into that, too.
+        also: names of jobs of one item each; `NAME.item.…` and `NAME.result.…` are paths into these items.
     """
 
     job: str
@@ -100,12 +101,12 @@ class Derivation:
 
 @dataclass(frozen=True, slots=True)
 class KeyedNeed:
-    """A job of which an item needs the items that have its key, and not all.
+    """A need by key: an item needs only those items of another job that have the same key.
 
     Attributes:
-        job: its name.
-        fields: pairs of a field of the own items and one of that job's: items with equal values, upper and lower case
-            being the same, have the same key.
+        job: name of the needed job.
+        fields: pairs of a field of the own items and a field of that job's items: items with equal values, upper and
+            lower case being the same, have the same key.
     """
 
     job: str
@@ -117,15 +118,15 @@ class Job:
     """One operation over many items.
 
     Attributes:
-        number: its place in running order, from 0: needs before what needs them, otherwise as in the file.
-        needs: names of jobs that must be complete first, or of which an item needs some: those `by_key`.
-        by_key: needs of single items. is_free_unmatched: an item may have a key that nothing in such a job has.
+        number: place of the job in running order, from 0: needed jobs come first, otherwise the order of the file.
+        needs: names of the jobs that must be complete first, and of the jobs in `by_key`.
+        by_key: needs of single items. is_free_unmatched: an item may have a key that no item of a needed job has.
         needs_policy: `all` (complete without failures) or `any-outcome`.
         defaults: `with`, merged one level deep under every item.
         items: inline items, or None where `items_path` names a file (`-` for standard input).
         item_lines: line of every field of each inline item, by dotted name; `""` is the item itself.
         items_path: absolute path of the items file, or None.
-        derivation: how its items are made, where they are made from another job's results; it has no others then.
+        derivation: how the items are made from another job's results; None: the job has `items` or `items_path`.
         allow_overwrites: its items may undo what items before them do, in the order of the manifest.
         allow_empty: its items file may hold no items.
         save: template of a file name below `saved/`, such as `{owner}/{repo}.md`; None: nothing is saved.
@@ -153,7 +154,7 @@ class Job:
 
     @property
     def barriers(self) -> tuple[str, ...]:
-        """The jobs that must be complete before any item of it begins."""
+        """Names of the jobs that must be complete before any item of this job begins."""
         by_key = [need.job for need in self.by_key]
         return tuple(name for name in self.needs if name not in by_key)
 
@@ -166,11 +167,11 @@ class Manifest:
         path: as the user named it; item paths are relative to its folder.
         text: the file's text, as it goes into the run directory.
         digest: SHA-256 (hex) of its meaning without `limits`: with the digests of its items files, the run's identity.
-        limit: first so many items of each job only (`--limit`); None: all.
-        variables: what `--var` gave, by name.
-        chosen: names of the jobs that `--job` chose, with their needs where these were taken along; None: all.
+        limit: only this many first items of each job (`--limit`; count); None: all.
+        variables: values given with `--var`, by name.
+        chosen: names of the jobs chosen with `--job`, and of their needs if these were taken along; None: all.
         notes: sentences about the manifest itself that the user should read.
-        audit: what `bulk audit` makes of its results; None where the manifest says nothing of that.
+        audit: settings of `bulk audit`; None: the manifest has none.
     """
 
     path: Path
@@ -192,7 +193,7 @@ class CheckedFile(NamedTuple):
 
     Attributes:
         digest: SHA-256 of the file.
-        counted: digest of what counts of what is sent of it (`ConvertsFiles.counted`); empty where nobody knows.
+        counted: digest of the part that counts of the content to send (`ConvertsFiles.counted`); empty: not known.
     """
 
     digest: bytes
@@ -204,10 +205,10 @@ class Entry:
     """One item on its way to a worker.
 
     Attributes:
-        job: the job's number.
-        index: its place among the job's items, from 0.
-        item: typed, checked; files not yet inline.
-        files: file field -> the file when it was checked (failures.md row 59).
+        job: number of the job.
+        index: place of the item among the job's items, from 0.
+        item: the item, typed and checked; the content of files is not inline yet.
+        files: file field -> the file as it was when it was checked (failures.md row 59).
     """
 
     job: Final[int]

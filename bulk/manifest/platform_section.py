@@ -1,4 +1,4 @@
-"""Where the platform is and where its tokens are: the base URL and the sources of credentials, normalized or refused.
+"""Normalizes or refuses the base URL of the platform and the sources of credentials.
 
 No message repeats what could be a secret: neither the user part of a URL nor a source that may be a token itself.
 Source: interface.md §2, failures.md rows 61, 73 and 74.
@@ -23,14 +23,14 @@ _INSIST = ", or insist with `allow_insecure_http: true` in the manifest's `platf
 
 
 def base_url(text: str, *, allow_insecure_http: bool = False, way_out: str = _INSIST) -> str:
-    """Return `text` in one spelling: lower-case scheme and host, no default port, no slash at the end.
+    """Return the URL in one spelling: lower-case scheme and host, no default port, no slash at the end.
 
     Args:
-        allow_insecure_http: take `http:` to another machine, where everyone on the way can read the token.
-        way_out: what is said of that beside `https:`.
+        allow_insecure_http: accept `http:` to another machine, where everyone on the way can read the token.
+        way_out: the end of the message about `http:`, which names a way out besides `https:`.
 
     Raises:
-        ValueError: it can't be used; the message says why and repeats nothing of it.
+        ValueError: the URL can't be used; the message says why and repeats nothing of it.
     """
     if any(ord(char) <= 32 or ord(char) == 127 for char in text):
         raise ValueError(f"{_EXPECTED}, got a text with spaces or control characters")
@@ -87,10 +87,10 @@ def _host(parts: SplitResult) -> str:
 
 
 def notes_on(url: str) -> Iterator[str]:
-    """Yield what the user should read about a base URL that can be used.
+    """Yield notes for the user on a base URL that can be used.
 
     Args:
-        url: as `base_url` gives it.
+        url: the URL as `base_url` returns it.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -106,10 +106,10 @@ def _path(path: str) -> str:
 
 
 def credential_source(text: str, folder: Path) -> str:
-    """Return where a token is, in one spelling; a `file:` path becomes absolute, seen from `folder`. Nothing is opened.
+    """Return the source of a token in one spelling; a `file:` path becomes absolute, from `folder`. Nothing is opened.
 
     Raises:
-        ValueError: it is no source. The message repeats nothing of it: it may be the token itself.
+        ValueError: `text` is no source. The message repeats nothing of it, because it may be the token itself.
     """
     kind, colon, rest = text.partition(":")
     rest = rest.strip()
@@ -133,7 +133,7 @@ def credential_source(text: str, folder: Path) -> str:
 
 
 def absolute(text: str, folder: Path) -> Path:
-    """Return the path that `text` names, seen from `folder`; `~` is the user's home."""
+    """Return the absolute path that `text` names, relative to `folder`; `~` is the user's home."""
     path = Path(text)
     if text == "~" or text.startswith("~/"):
         path = path.expanduser()

@@ -1,4 +1,4 @@
-"""A manifest file becomes a Manifest, or all its flaws become one error. Items are read later, by `checking.py`.
+"""Reads a manifest file into a Manifest, or raises all its flaws as one error. `checking.py` reads the items later.
 
 No value of a manifest ends in an HTTP header unchecked (failures.md row 58): `vendor` and `api_version` are matched
 here against what they may be, the host of `base_url` too; tokens are checked by `platform/credentials.py`; everything
@@ -43,13 +43,13 @@ def read_manifest(
     """Read a manifest; its items are located, not read.
 
     Args:
-        overrides: what the command line gave.
-        environ: for BULK_BASE_URL, BULK_TOKEN and BULK_VENDOR.
-        text_at: where a copy of it is, if it is no longer at `path`.
+        overrides: the options of the command line.
+        environ: environment variables, for BULK_BASE_URL, BULK_TOKEN and BULK_VENDOR.
+        text_at: path of a copy of the manifest, if it is no longer at `path`.
 
     Raises:
-        ManifestError: it can't be used: up to 50 flaws with line and field, and how many more.
-        UsageError: command line or environment can't be used.
+        ManifestError: the manifest can't be used: up to 50 flaws with line and field, and how many more.
+        UsageError: a value of the command line or the environment can't be used.
     """
     flaws = Flaws()
     shown = str(path)
@@ -113,7 +113,7 @@ def _manifest(
 
 
 def _notes_on_pools(platform: Platform) -> Iterator[str]:
-    """Yield what the vendor's terms say of pools, where there is one on its own hosts."""
+    """Yield a note on the vendor's terms for each pool that is used on the vendor's own hosts."""
     host = urlsplit(platform.base_url).hostname or ""
     is_theirs = host in ("github.com", "api.github.com") or host.endswith(".ghe.com")
     for name, source in platform.credentials.items():
@@ -125,14 +125,14 @@ def _notes_on_pools(platform: Platform) -> Iterator[str]:
 
 
 def _credential_names(root: Node, overrides: Overrides) -> Mapping[str, str]:
-    """Return names that jobs may use although the platform can't be: one flaw shall not look like two."""
+    """Return the credential names for jobs if the platform can't be used, so that one flaw does not look like two."""
     platform = root.plain().get("platform")
     given = platform.get("credentials") if isinstance(platform, dict) else None
     return dict.fromkeys(("default", *overrides.credentials, *(given if isinstance(given, dict) else ())), "")
 
 
 def _used_by_jobs(root: Node) -> frozenset[str]:
-    """Return the credentials that jobs name, chosen or not: those may come from the command line alone."""
+    """Return the credentials that jobs name, chosen or not. These may be given on the command line alone."""
     jobs = root.value.get("jobs") if isinstance(root.value, dict) else None
     each = jobs.value.values() if jobs is not None and isinstance(jobs.value, dict) else ()
     named = [job.value.get("credential") for job in each if isinstance(job.value, dict)]
@@ -172,7 +172,7 @@ def _digest(root: Node, chosen: frozenset[str] | None) -> str:
     """Return the SHA-256 of what the manifest means: comments and layout may change.
 
     `limits` and `audit` are no part of a run's identity.
-    Variables are part of it where they are used, and of the jobs the chosen ones.
+    Variables count where they are used, and of the jobs only the chosen ones count.
     """
     plain = root.plain()
     plain.pop("limits", None)

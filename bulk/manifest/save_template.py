@@ -1,7 +1,7 @@
 """Where `save` writes: a template of a file name below `saved/`, filled from the item's own fields.
 
-Whatever an item holds, the file stays below `saved/` and can be made on every common file system: what no file name may
-hold is percent-encoded, names that Windows keeps for itself too, segments above 255 bytes end in a hash instead.
+Whatever an item holds, the file stays below `saved/` and can be made on every common file system: characters that no
+file name may hold are percent-encoded, as are names that Windows reserves; segments above 255 bytes end in a hash.
 Slashes are kept only in fields that are paths by name (`path`, `…_path`). The same item always gives the same name.
 Source: interface.md §2, failures.md row 67.
 """
@@ -32,7 +32,7 @@ class SaveFlaw(ValueError):
     """A template or an item gives no file name.
 
     Attributes:
-        field: the item's field that is to blame; empty where it is the template.
+        field: the item's field that is to blame; empty: the template is.
     """
 
     def __init__(self, message: str, field: str = "") -> None:
@@ -44,10 +44,11 @@ class Template:
     """A compiled template."""
 
     def __init__(self, text: str, operation: AnyOperation) -> None:
-        """Compile it.
+        """Compile a template.
 
         Raises:
-            SaveFlaw: it is absolute, climbs out, names a field that items lack, or holds what no file name may.
+            SaveFlaw: the template is absolute, leads out of `saved/`, names a field that items lack, or holds something
+                that no file name may hold.
         """
         self._parts: list[str | tuple[str, ...]] = []
         fields = operation.Item.__struct_encode_fields__
@@ -111,7 +112,7 @@ def saved_path(job: Job, item: Item) -> str:
 
 
 def folded(path: str) -> str:
-    """Return `path` as file systems compare it that ignore case and the form of accents."""
+    """Return `path` as file systems that ignore case and the form of accents compare it."""
     if path.isascii():
         return path.lower()
     import unicodedata

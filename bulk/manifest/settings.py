@@ -1,6 +1,7 @@
 """The platform and the limits of a run: command line beats environment beats manifest (interface.md §4).
 
-What the command line and the environment say is judged like the manifest's own; a flaw names option or variable.
+Values of the command line and the environment are checked like those of the manifest; a flaw names the option or the
+variable.
 """
 
 import re
@@ -34,11 +35,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What the command line gave, as texts; None where it gave nothing.
+    """The options of the command line, as texts; None: the option was not given.
 
     Attributes:
-        credentials: source by name, as `env:NAME`; `file:` paths are relative to the current folder. named: those of
-            them that the manifest, or the file, has to know.
+        credentials: source by name, such as `env:NAME`; `file:` paths are relative to the current folder.
+        named: names of those that the manifest, or the file of credentials, must have too.
         ca_bundle: path, relative to the current folder; trust_env: only the library gives these two.
         exact: `--exact`. credentials_file: `--credentials`: a file that holds the part `credentials`.
         variables: `--var`, by name. jobs: `--job`; none: all. with_needs: also the jobs that those need.
@@ -66,7 +67,7 @@ def read_platform(overrides: Overrides, environ: Mapping[str, str]) -> Platform:
     """Return the platform that command line and environment name, without a manifest.
 
     Raises:
-        UsageError: they name none, or one that can't be used.
+        UsageError: they name no platform, or one that can't be used.
     """
     platform = platform_of(
         Fields("", None, "platform", Flaws()), Path(), replace(overrides, named=frozenset()), environ
@@ -81,10 +82,10 @@ def platform_of(part: Fields, folder: Path, overrides: Overrides, environ: Mappi
 
     Args:
         part: the manifest's `platform`.
-        folder: the manifest's, from which its paths are seen.
+        folder: folder of the manifest, to which its paths are relative.
 
     Raises:
-        UsageError: command line or environment can't be used.
+        UsageError: a value of the command line or the environment can't be used.
     """
     is_insecure = part.flag("allow_insecure_http", False)
 
@@ -117,7 +118,7 @@ def limits_of(part: Fields, overrides: Overrides) -> Limits:
     """Return the limits of a run; `part` is the manifest's `limits`.
 
     Raises:
-        UsageError: the command line can't be used.
+        UsageError: a value of the command line can't be used.
     """
     usual = Limits()
     found = Limits(
@@ -145,8 +146,8 @@ def limits_of(part: Fields, overrides: Overrides) -> Limits:
 
 
 def gentle_section(limits: Limits) -> dict[str, object]:
-    """Return a section `limits` with what keeps a run from being hard on the platform and on others, and how patient it
-    is, where that is not as usual; what ends or divides a run concerns its own items, and is left out."""
+    """Return a section `limits` with the settings that spare the platform and its other users, or say how long to wait,
+    as far as they are not the defaults. Limits that end or divide a run concern its own items, and are left out."""
     usual = _gentle(Limits())
     return {name: value for name, value in _gentle(limits).items() if value != usual[name]}
 
@@ -164,10 +165,10 @@ def _gentle(limits: Limits) -> dict[str, object]:
 
 
 def item_limit(overrides: Overrides) -> int | None:
-    """Return what `--limit` was given.
+    """Return the value of `--limit`; None: it was not given.
 
     Raises:
-        UsageError: it is no count.
+        UsageError: the value is no count.
     """
     return _given("--limit", overrides.limit, lambda given: quantities.count(given, 1, 10**12), None)
 
@@ -196,15 +197,15 @@ def _credentials(part: Fields, folder: Path, overrides: Overrides, environ: Mapp
     found.update(credentials_section.credentials_of(part.inner("credentials"), folder))
     if overrides.credentials_file is not None:
         found.update(credentials_section.credentials_in(Path(overrides.credentials_file), part.flaws, found))
-        part.flaws.raise_if_any()  # a job that names one of it would be a second flaw
-    named = spec_of(found["default"], TokenSpec)  # one that names the variable itself says whose the token is as well
+        part.flaws.raise_if_any()  # a job that names a credential of the file would add a second flaw
+    named = spec_of(found["default"], TokenSpec)  # a map with this very variable also says whose the token is
     if environ.get("BULK_TOKEN") and (named is None or named.source != DEFAULT_SOURCE):
         found["default"] = DEFAULT_SOURCE
     for name in sorted(overrides.named - found.keys()):
         raise UsageError(f"--credential {name_shown(name)}: {unknown_name(name, found, 'credential')}")
     for name, source in overrides.credentials.items():
         try:
-            is_map = bool(kind_of(source))  # remembered by a run directory; the command line can't say one
+            is_map = bool(kind_of(source))  # from a run directory; the command line can't give a map
             found[name] = source if is_map else platform_section.credential_source(source, Path.cwd())
         except ValueError as error:
             raise UsageError(f"--credential {name_shown(name)}: {error}") from None
@@ -219,7 +220,7 @@ def _first(
     environ: Mapping[str, str],
     read: Callable[[str], str],
 ) -> str:
-    """Return the one that counts of command line, environment and manifest."""
+    """Return the value that counts: of the command line, or else of the environment, or else of the manifest."""
     if given is None and environ.get(variable):
         option, given = variable, environ[variable]
     return _given(option, given, read, of_manifest)

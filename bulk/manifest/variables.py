@@ -25,15 +25,16 @@ _WORDS = {"true": True, "false": False}
 
 
 def escaped(text: str) -> str:
-    """Return `text` as it is written where variables are filled in: nothing of it is one."""
+    """Return `text` escaped for a manifest, so that nothing in it is taken for a variable."""
     return text.replace("${", "$${")
 
 
 def fill(fields: Fields, root: Node, given: Mapping[str, str]) -> None:
-    """Put the values of all variables into `root`, whose fields `fields` are; flaws are noted there.
+    """Put the values of all variables into `root`, the object of `fields`; flaws are noted in `fields`.
 
     Args:
-        given: `--var`, which beats `vars`; a text becomes what the same variable of `vars` is.
+        given: the values of `--var`, which replace those of `vars`; a text is converted to the type that the variable
+            has in `vars`.
 
     Raises:
         UsageError: one of `given` is used nowhere, is a secret, or is no number where `vars` has one.
@@ -75,10 +76,10 @@ def _declared(fields: Fields) -> dict[str, Scalar]:
 
 
 def _typed(name: str, text: str, declared: Scalar) -> Scalar:
-    """Return `text` as the kind of value that `vars` has for it.
+    """Return `text` as the kind of value that `vars` has for the variable.
 
     Raises:
-        UsageError: it is none, or looks like a secret.
+        UsageError: `text` is no such value, or looks like a secret.
     """
     if redact(text) != text:
         raise UsageError(f"--var {name_shown(name)}: {_NO_SECRET}")
@@ -95,7 +96,7 @@ def _typed(name: str, text: str, declared: Scalar) -> Scalar:
 
 
 class _Filler:
-    """Fills variables into strings. `used` and `unknown` are the names that strings hold."""
+    """Fills variables into strings. `used` and `unknown`: names in strings that have a value, and that have none."""
 
     def __init__(self, fields: Fields, values: Mapping[str, Scalar]) -> None:
         self._fields, self._values = fields, values

@@ -1,7 +1,7 @@
 """Which addresses a URL that the platform hands out may lead to (failures.md row 10).
 
-A download leads to a public address, or to the platform's own host. What a name resolves to is checked, and only what
-was checked is connected to, so that a name can't change its mind in between.
+A download leads to a public address, or to the platform's own host. The addresses that a name resolves to are checked,
+and only these are connected to, so that the name can't lead elsewhere in between.
 """
 
 import ipaddress
@@ -27,8 +27,7 @@ def is_public(address: str) -> bool:
 
 
 def flaw_of_download(url: str, base_url: str) -> str:
-    """Return why `url` must not be downloaded; empty where it may, as far as can be told before its name is
-    resolved."""
+    """Return why `url` must not be downloaded; empty if it may be, as far as can be told before its name resolves."""
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         return "its URL holds characters that no URL may hold"
     try:
@@ -44,8 +43,10 @@ def flaw_of_download(url: str, base_url: str) -> str:
 
 
 def is_own_host(host: str, base_url: str) -> bool:
-    """Return whether `host` is the platform's own, or a name below it, as files of a self-managed platform often
-    have."""
+    """Return whether `host` is the platform's own host, or a name below it.
+
+    Files of a self-managed platform often have such a name.
+    """
     own = urlsplit(base_url).hostname or ""
     host = host.lower()
     return host == own or (not _is_address(own) and host.endswith(f".{own}"))
@@ -64,10 +65,10 @@ def _is_private_literal(host: str) -> bool:
 
 
 class GuardedResolver(AbstractResolver):
-    """Resolves names; those that are not the platform's own only to public addresses.
+    """Resolves names; a name that is not the platform's own resolves only to public addresses.
 
     Args:
-        resolver: that asks; None: the system's.
+        resolver: the resolver that is asked; None: the system's.
     """
 
     def __init__(self, base_url: str, resolver: AbstractResolver | None = None) -> None:
@@ -80,7 +81,7 @@ class GuardedResolver(AbstractResolver):
         """Return the addresses of `host`.
 
         Raises:
-            OSError: it can't be resolved, or only to addresses that are not public.
+            OSError: `host` can't be resolved, or only to addresses that are not public.
         """
         found = await self._resolver.resolve(host, port, family)
         if is_own_host(host, self._base_url):
@@ -91,5 +92,5 @@ class GuardedResolver(AbstractResolver):
         return allowed
 
     async def close(self) -> None:
-        """Do nothing, because nothing is held open."""
+        """Close the resolver that is asked."""
         await self._resolver.close()

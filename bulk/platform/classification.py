@@ -31,7 +31,7 @@ MESSAGE_ERRORS = 10
 """Entries of a 422's `errors` that a message names."""
 
 _READ_CHARS, _READ_ERRORS = 20_000, 100
-"""More of a message, and more entries, are not looked at."""
+"""Most characters of a message, and most entries of `errors`, that are looked at."""
 
 _COUNT = re.compile(r"[+-]?[0-9]{1,15}")
 _SECONDS = re.compile(r"[+-]?[0-9]{1,15}(?:\.[0-9]{0,9})?")
@@ -70,27 +70,27 @@ class Limits(msgspec.Struct, frozen=True):
 class VerdictKind(StrEnum):
     """How a reply is to be treated."""
 
-    ACCEPTED = "accepted"  # what the operation wants to see
+    ACCEPTED = "accepted"  # the status is one that the operation wants to see
     REFUSED = "refused"  # final for the item, no effect
     UNAUTHORIZED = "unauthorized"  # 401
     LOCKED_OUT = "locked-out"  # credentials are rejected for a while, also valid ones
     LIMITED_PRIMARY = "limited-primary"  # the bucket is empty
     LIMITED_SECONDARY = "limited-secondary"  # too much at once
-    UNEXPLAINED = "unexplained"  # a 403 that says nothing: limit or permission
-    BUSY = "busy"  # not done, later it will be
-    SERVER_ERROR = "server-error"  # a 5xx, or what a proxy says that gave up: a write may have happened
+    UNEXPLAINED = "unexplained"  # a 403 without a reason: limit or permission
+    BUSY = "busy"  # the request was not carried out, but will be accepted later
+    SERVER_ERROR = "server-error"  # a 5xx, or the answer of a proxy that gave up: a write may have happened
     BAD_RESPONSE = "bad-response"  # the answer can't be used; with 2xx a write happened
     REDIRECTED = "redirected"  # a read leads elsewhere
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What `classify` says.
+    """The verdict of `classify` on a reply.
 
     Attributes:
-        code: of the item's error, should it end here; None for ACCEPTED and REDIRECTED.
-        message: for people; without secrets, at most 500 characters; empty for ACCEPTED.
-        retry_after_s: how long the platform asks to wait (seconds, 0..3700); None where it does not say.
+        code: code of the item's error, should the item end here; None for ACCEPTED and REDIRECTED.
+        message: message for people; without secrets, at most 500 characters; empty for ACCEPTED.
+        retry_after_s: how long the platform asks to wait (seconds, 0..3700); None if it does not say.
         location: where a read was redirected to, as the platform wrote it; see `urls.within_base`.
     """
 
@@ -105,7 +105,7 @@ _ACCEPTED = Verdict(VerdictKind.ACCEPTED)
 
 
 def limits_from_headers(headers: Mapping[str, str]) -> Limits | None:
-    """Return what `X-RateLimit-*` say; None where one of the three is missing or no number, or the limit is below 0."""
+    """Return the limits of `X-RateLimit-*`; None if one of the three is missing or no number, or the limit below 0."""
     limit = _count(headers.get("x-ratelimit-limit"))
     if limit is None or limit < 0:
         return None
@@ -117,7 +117,7 @@ def limits_from_headers(headers: Mapping[str, str]) -> Limits | None:
 
 
 def limits_from_body(body: Any) -> dict[str, Limits]:
-    """Return the categories of `GET /rate_limit`, by name in lower case; what can't be understood is left out."""
+    """Return the categories of `GET /rate_limit`, by name in lower case; entries that can't be read are left out."""
     if not isinstance(body, dict):
         return {}
     resources = body.get("resources")
@@ -150,7 +150,7 @@ def _count(text: str | None) -> int | None:
         return int(text)
     if text is None:
         return None
-    first, *more = (each.strip() for each in text.split(","))  # who stands between may say the same a second time
+    first, *more = (each.strip() for each in text.split(","))  # a proxy may have added the same number once more
     return int(first) if _COUNT.fullmatch(first) and all(each == first for each in more) else None
 
 
@@ -167,7 +167,7 @@ def date_from_headers(headers: Mapping[str, str]) -> float | None:
 
 @lru_cache(maxsize=256)
 def http_date(text: str) -> float | None:
-    """Return the moment that an HTTP date names (UTC epoch seconds); None where it is none."""
+    """Return the moment that an HTTP date names (UTC epoch seconds); None if the text is no date."""
     # many answers carry the same second, and parsing it takes longer than all else here
     try:
         moment = parsedate_to_datetime(text)
@@ -195,12 +195,12 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def header_name(vendor: str, name: str) -> str:
-    """Return `X-Service-Api-Version` for `service` and `Api-Version`, `X-GitHub-Api-Version` for `github`."""
+    """Return the name of a vendor's header, such as `X-Service-Api-Version` or `X-GitHub-Api-Version`."""
     return f"X-{_VENDOR_HEADERS.get(vendor, vendor.title())}-{name}"
 
 
 def request_headers(request: Request, vendor: str, api_version: str | None, has_body: bool) -> dict[str, str]:
-    """Return what a request says beside its credential, its validators and the client's name."""
+    """Return the headers of a request without its credential, its validators and the client's name."""
     parameter = "" if request.media is Media.JSON else f".{request.media}"
     headers = {"Accept": f"application/vnd.{vendor}{parameter}+json"}
     if api_version is not None:
@@ -211,12 +211,12 @@ def request_headers(request: Request, vendor: str, api_version: str | None, has_
 
 
 def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: ARG001 - both vendors speak alike today
-    """Return how to treat `reply`. What every request must heed (401, lock-out, limits, busy) comes before what it
-    accepts.
+    """Return how to treat `reply`.
 
-    Which code a final refusal gets: 400, 410, 422 and other 4xx `validation_failed` (the platform does not take the
-    request as it is), 403 `forbidden`, 404 `not_found`, 409, 412 and 423 `conflict`, 413 `too_large`; `too_large` too
-    where an entry of `errors` says so.
+    Signs that every request must heed (401, lock-out, limits, busy) come before the statuses that it accepts. A final
+    refusal gets the code `validation_failed` for 400, 410, 422 and other 4xx (the platform does not take the request as
+    it is), `forbidden` for 403, `not_found` for 404, `conflict` for 409, 412 and 423, `too_large` for 413, or where an
+    entry of `errors` says so.
     """
     status = reply.status
     if status < 400 and status in request.accept:
@@ -250,7 +250,7 @@ def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: A
 
 
 def _accepted(request: Request, reply: Reply) -> Verdict:
-    """Return the verdict on a status that the operation wants to see; of a success the body must be usable."""
+    """Return the verdict on a status that the operation wants to see; the body of a success must be usable."""
     body = reply.body
     if not 200 <= reply.status < 300:
         return _ACCEPTED
@@ -258,14 +258,14 @@ def _accepted(request: Request, reply: Reply) -> Verdict:
         return _bad(f"the answer (status {reply.status}) broke off")
     if isinstance(body, Unreadable):
         if body.is_too_large and request.effect is Effect.READ:
-            # repeating brings the same, so it is final
+            # a repeat brings the same answer, so the refusal is final
             is_file = request.media in (Media.RAW, Media.HTML)
             code = ErrorCode.TOO_LARGE if is_file else ErrorCode.BAD_RESPONSE
             return Verdict(VerdictKind.REFUSED, code, f"the answer can't be used: {printable(body.why)}")
         return _bad(f"the answer (status {reply.status}) can't be used: {printable(body.why)}")
     if body is None and reply.status == 200 and request.method == "GET":
         return _bad("the answer (status 200) is empty")
-    if request.proof is not None and not reply.is_unchanged:  # what a 304 confirms was looked at when it was kept
+    if request.proof is not None and not reply.is_unchanged:  # the answer that a 304 confirms was checked when kept
         flaw = request.proof.flaw(reply)
         if flaw:
             return _bad(f"the answer (status {reply.status}) does not show what was asked for: {flaw}")
@@ -273,8 +273,7 @@ def _accepted(request: Request, reply: Reply) -> Verdict:
 
 
 def _limited(reply: Reply) -> Verdict | None:
-    """Return what a 403 or 429 says about limits and lock-outs; None: it refuses this request for a reason of its
-    own."""
+    """Return the verdict on a 403 or 429 for a limit or a lock-out; None: it refuses the request for another reason."""
     said = _message_of(reply.body)
     headers = reply.headers
     if reply.status == 403 and phrases.is_suspended(said):
@@ -292,7 +291,7 @@ def _limited(reply: Reply) -> Verdict | None:
 
 
 def _is_explained(body: Any) -> bool:
-    """Return whether a 403 says why: its message is more than the status in words, or points into the documentation."""
+    """Return whether a 403 gives a reason: its message is more than the status, or points into the documentation."""
     if not isinstance(body, dict):
         return False
     plain = " ".join(_WORD.findall(_message_of(body))).lower()
@@ -300,8 +299,10 @@ def _is_explained(body: Any) -> bool:
 
 
 def _is_busy(body: Any) -> bool:
-    """Return whether a 422 means that the same will be taken later: something is in progress, or the endpoint was
-    spammed."""
+    """Return whether a 422 means that the platform will take the same request later.
+
+    Something is in progress, or the endpoint was spammed.
+    """
     if not isinstance(body, dict):
         return False
     message, entries = _message_of(body), body.get("errors")
@@ -337,7 +338,7 @@ def _bad(message: str) -> Verdict:
 
 
 def accepted_permissions(headers: Mapping[str, str]) -> str:
-    """Return what the platform says that a fine-grained or App token must bring, as `contents=read`; empty: nothing.
+    """Return the permissions that the platform says a fine-grained or App token needs (`contents=read`); empty: none.
 
     Source: Troubleshooting the REST API, docs.github.com.
     """
@@ -346,7 +347,7 @@ def accepted_permissions(headers: Mapping[str, str]) -> str:
 
 
 def _said(reply: Reply, kind: VerdictKind, code: ErrorCode, remark: str = "") -> Verdict:
-    """Return a verdict in the platform's own words and a remark, with the wait that it asks for."""
+    """Return a verdict with the platform's own words and a remark, and with the wait that the platform asks for."""
     date = date_from_headers(reply.headers)
     # a date to wait for is measured on the clock that wrote it
     wait_s = retry_after_s(reply.headers, math.nan if date is None else date)
@@ -360,7 +361,7 @@ def _words(reply: Reply, remark: str) -> str:
         errors[MESSAGE_ERRORS:] = [f"and {len(errors) - MESSAGE_ERRORS} more"]
     if errors:
         message = f"{message}: {'; '.join(errors)}" if message else "; ".join(errors)
-    # shown text first: taking out what hides can complete a secret; one that was cut must not come into sight
+    # `printable` first: without hidden characters a secret may be complete; one that was cut must not be shown
     is_cut = len(message) >= _READ_CHARS
     message = redact(printable(message)).strip()
     if not message or (is_cut and len(message) <= MESSAGE_CHARS):

@@ -1,9 +1,9 @@
 """One deadline for each request, with one timer for all of them.
 
 All deadlines are equally long, so they come due in the order in which they began: a timer for the oldest is enough, and
-a request that goes well costs a dictionary entry. Cancelling works as in `asyncio.timeout`: a due request's task is
-cancelled, and whoever ends the flight takes that back, so that a cancellation from outside, at the same moment, counts.
-Time in which the platform waits for us (a slow disk, no room in memory) is not the platform's: it is added.
+a request that goes well costs a dictionary entry. Cancelling works as in `asyncio.timeout`: the task of a due request
+is cancelled, and the code that ends the flight takes that back, so that a cancellation from outside at the same moment
+counts. Time in which the platform waits for this machine (a slow disk, no room in memory) is added to the deadline.
 Source: performance.md (a timer per request costs up to a third of the throughput).
 """
 
@@ -17,22 +17,22 @@ EARLY_S = 0.001
 """A timer may ring this much early: loops count in milliseconds."""
 
 FIRST_CONNECTION_S = 2.5
-"""So long the very first connection may take, its TLS included (seconds): who never answers is not tried for long."""
+"""How long the very first connection may take, TLS included (seconds): a dead address is not tried for long."""
 
 STILL_OURS_S = 0.05
-"""A flight that comes due while it waits for this machine is looked at again after so long, at the earliest."""
+"""A flight that comes due while it waits for this machine is looked at again after this, at the earliest (seconds)."""
 
 
 class InFlight:
     """One request on its way.
 
     Attributes:
-        task: that sends it.
-        due_at: when it is given up (monotonic seconds).
-        is_written: bytes of it may have left.
-        may_leave: asked at the moment of writing; None: nobody minds.
-        is_overdue: its time is over, and its task was cancelled because of that.
-        timer: of its own, because it was given more time.
+        task: the task that sends the request.
+        due_at: when the request is given up (monotonic seconds).
+        is_written: bytes of the request may have left.
+        may_leave: asked at the moment of writing whether the request may leave; None: it may.
+        is_overdue: the time is over, and the task was cancelled because of that.
+        timer: timer of this request alone, because it was given more time.
     """
 
     is_written: bool = False
@@ -49,8 +49,9 @@ class InFlight:
         self._cancelling = task.cancelling()
 
     def begin_ours(self, now: float) -> None:
-        """Give the answer that time more, because from now on (monotonic seconds) it is this machine that keeps it
-        waiting.
+        """Note that from `now` on (monotonic seconds) this machine keeps the answer waiting.
+
+        The answer gets that much more time.
         """
         self._ours_since = now
 
@@ -61,7 +62,7 @@ class InFlight:
             self._ours_since = None
 
     def lent_s(self, now: float) -> float:
-        """Return how much more time it has than it had when this was last asked (seconds); 0.0: it has come due."""
+        """Return how much time the flight has gained since the last call (seconds); 0.0: it has come due."""
         lent_s, self._lent_s = self._lent_s, 0.0
         if self._ours_since is not None:
             lent_s = max(STILL_OURS_S, lent_s + now - self._ours_since)
@@ -69,7 +70,7 @@ class InFlight:
         return lent_s
 
     def take_back(self) -> bool:
-        """Return whether we alone have cancelled the task. Then the cancellation is used up; else it must go on."""
+        """Return whether only the deadline has cancelled the task; then the cancellation is used up."""
         if not self.is_overdue or self._is_taken_back:
             return False
         self._is_taken_back = True
@@ -96,7 +97,7 @@ class Deadlines:
         return len(self._flights)
 
     def begin(self, may_leave: Callable[[], bool] | None = None) -> InFlight:
-        """Return a flight of the running task; it must come to its `end`."""
+        """Return a new flight of the running task, for which `end` must be called."""
         task = asyncio.current_task(self._loop)
         assert task is not None, "requests are sent from tasks"
         flight = InFlight(task, self._monotonic() + self._length_s, may_leave)
@@ -111,17 +112,17 @@ class Deadlines:
         if flight.timer is not None:
             flight.timer.cancel()
         if flight.is_overdue:
-            # it ended on its own in the moment it was given up
+            # the flight ended on its own in the moment it was given up
             flight.take_back()
 
     def close(self) -> None:
-        """Leave no timer behind."""
+        """Cancel the timer of all flights."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _sweep(self) -> None:
-        """Give up what is due; ring again when the oldest of the others is."""
+        """Give up the flights that are due, and set the timer for the oldest of the others."""
         self._timer = None
         now = self._monotonic() + EARLY_S
         for flight in self._flights:
@@ -132,7 +133,7 @@ class Deadlines:
                 self._come_due(flight)
 
     def _come_due(self, flight: InFlight) -> None:
-        """Give it up, unless it was kept waiting by ourselves."""
+        """Give the flight up, unless this machine has kept it waiting."""
         now = self._monotonic()
         lent_s = flight.lent_s(now)
         if lent_s > 0.0:

@@ -1,4 +1,4 @@
-"""What the machine brings to a connection: trusted authorities, proxies, open files.
+"""What the machine brings to a connection: trusted certificate authorities, proxies, open files.
 
 Proxies count only where the manifest says `trust_env`; `.netrc` never does (failures.md rows 3, 51, 72).
 """
@@ -20,7 +20,7 @@ SPARE_FILES = 64
 """Open files that are not connections: ledger, results, items, logs (count)."""
 
 PLENTY_OF_FILES = 4_096
-"""What the limit of open files is raised to at least, where the system lets us (count): many jobs have their own."""
+"""The limit of open files is raised to this at least, if the system allows that (count): many jobs have their own."""
 
 
 LEAST_FILES = 40
@@ -28,10 +28,10 @@ LEAST_FILES = 40
 
 
 def require_open_files() -> None:
-    """Raise the limit of open files to what a run needs, where it is lower and that is allowed.
+    """Raise the limit of open files to the number that a run needs, if it is lower and the system allows that.
 
     Raises:
-        UsageError: it stays lower.
+        UsageError: the limit stays lower.
     """
     most = _raised(LEAST_FILES)
     if most < LEAST_FILES:
@@ -41,10 +41,10 @@ def require_open_files() -> None:
 
 
 def tls_context(ca_bundle: Path | None) -> ssl.SSLContext:
-    """Trust in the system's authorities, and in those of `ca_bundle` (PEM).
+    """Return a TLS context that trusts the system's authorities and those of `ca_bundle` (PEM).
 
     Raises:
-        UsageError: the file can't be read or holds none.
+        UsageError: the file can't be read or holds no certificates.
     """
     context = ssl.create_default_context()
     if ca_bundle is not None:
@@ -61,7 +61,7 @@ def proxy_for(url: str) -> str | None:
     """Return the proxy that the environment names for `url`, or None; `redact` knows its password.
 
     Raises:
-        UsageError: it is no HTTP proxy.
+        UsageError: the environment names something that is no HTTP proxy.
     """
     parts = urlsplit(url)
     proxies = urllib.request.getproxies_environment()
@@ -82,15 +82,16 @@ def proxy_for(url: str) -> str | None:
 
 
 def room_for_connections(wanted: int) -> int:
-    """Return how many of so many connections the limit of open files has room for (count, >= 1): it is raised as far as
-    the system lets us; of a low one, what else is open gets at most three quarters."""
+    """Return how many of `wanted` connections the limit of open files has room for (count, >= 1).
+
+    The limit is raised as far as the system allows. Of a low limit, other open files get at most three quarters.
+    """
     soft = _raised(max(wanted + SPARE_FILES, PLENTY_OF_FILES))
     return min(wanted, max(1, soft - SPARE_FILES, soft // 4))
 
 
 def _raised(needed: int) -> int:
-    """Return how many files may be open (count), after the limit was raised to `needed` as far as the system lets
-    us."""
+    """Raise the limit of open files to `needed` as far as the system allows, and return the limit (count)."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return sys.maxsize

@@ -1,7 +1,8 @@
-"""What aiohttp raises, made into a `Failure`: what is known about the request, and words for people.
+"""Makes a `Failure` of an exception of aiohttp: what is known about the request, and words for people.
 
-Whether a byte may have left is known from the flight, never from the kind of exception: before it is written, every
-failure is NOT_SENT, afterwards every one is LOST. Messages are our own; foreign ones may hold URLs and headers.
+Whether a byte may have left is known from the flight, never from the kind of exception: before the request is written,
+every failure is NOT_SENT, afterwards every one is LOST. Messages are Bulk's own, as those of aiohttp may hold URLs and
+headers.
 Source: operations.md, Outcome classes; failures.md rows 1-4, 6, 28, 51.
 """
 
@@ -33,11 +34,11 @@ _UNKNOWN_AUTHORITY = "set platform.ca_bundle to the file (PEM) of the authority 
 
 
 class ResendRefused(aiohttp.ClientConnectionError):
-    """aiohttp tried to send a request a second time, which must never happen behind our back."""
+    """aiohttp tried by itself to send a request a second time, which must never happen."""
 
 
 class PermitRevoked(aiohttp.ClientConnectionError):
-    """While a connection was made, the leave to send was taken back: nothing was sent on it."""
+    """The leave to send was taken back while a connection was made: nothing was sent on it."""
 
 
 class ConnectionStale(aiohttp.ClientConnectionError):
@@ -48,8 +49,8 @@ def failure_of(error: BaseException, *, is_written: bool, is_overdue: bool, time
     """Return what `error` means for the request.
 
     Args:
-        is_written: bytes of it may have left.
-        is_overdue: it was given up after `timeout_s` (seconds).
+        is_written: bytes of the request may have left.
+        is_overdue: the request was given up after `timeout_s` (seconds).
         place: host and port, for people.
     """
     kind = FailureKind.LOST if is_written else FailureKind.NOT_SENT
@@ -107,6 +108,6 @@ def _because(error: BaseException) -> str:
     if isinstance(inner, ssl.SSLError) and inner.reason:
         return f" ({printable(inner.reason, 120).replace('_', ' ').lower()})"
     if isinstance(inner, OSError) and inner.errno is not None and inner.errno > 0:
-        return f" ({os.strerror(inner.errno)})"  # what it says itself may name the address once more
+        return f" ({os.strerror(inner.errno)})"  # the error's own text may name the address once more
     reason = inner.strerror if isinstance(inner, OSError) else None
     return f" ({printable(str(reason), 120)})" if reason else ""

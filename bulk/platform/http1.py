@@ -1,8 +1,8 @@
-"""One request and the head of its answer in HTTP/1.1, on a connection of aiohttp's pool: pool, TLS and parser are its.
+"""One request and the head of its answer in HTTP/1.1, on a connection of aiohttp, which brings pool, TLS and parser.
 
-What a session does around each request (URL objects, cookies, authentication, redirects, traces, tasks that write)
+The work of a session around each request (URL objects, cookies, authentication, redirects, traces, tasks that write)
 takes more time than everything else together, and nothing here needs it. A request is one block of bytes: the target,
-and header lines that are made once for each kind of request. Written once; there is nothing that could repeat it.
+and header lines that are made once for each kind of request. It is written once, and no code here could repeat it.
 This is the one file that touches private attributes of aiohttp.
 Source: RFC 9112; performance.md; failures.md rows 8, 57, 58.
 """
@@ -30,7 +30,8 @@ _METHOD = re.compile(r"[A-Z]+")
 _LENGTH = istr("Content-Length")
 
 KEEP_ALIVE_S = 4.0
-"""An idle connection is given up before servers do it (5 s and more are usual): what meets a closing one is lost."""
+"""An idle connection is given up before servers close it (usually after 5 s or more; seconds): a request that meets a
+closing connection is lost."""
 
 SMALL_BYTES = 64 * 1024
 """A body up to this long never makes aiohttp hold up its connection."""
@@ -39,7 +40,7 @@ NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, 
 """One sweeper serves all deadlines: see `deadlines.py`."""
 
 FIRST_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=FIRST_CONNECTION_S, sock_read=None)
-"""Until something was connected to."""
+"""Time-outs until a first connection was made."""
 
 
 class ResponseHead:
@@ -62,11 +63,11 @@ class ResponseHead:
         self._connection: Connection | None = connection
 
     def release(self) -> None:
-        """Let the connection serve the next request, if both sides want that: the body was read to its end."""
+        """Let the connection serve the next request, if both sides want that; the body must be read to its end."""
         connection, self._connection = self._connection, None
         if connection is None:
             return
-        # answered before all of the request had left: what is still to be written belongs to it
+        # if the answer came before all of the request had left, bytes still to be written belong to this request
         way = connection.transport if self._has_body else None
         is_behind = self._has_body and (way is None or way.get_write_buffer_size() > 0)
         if is_behind or self._protocol.should_close:
@@ -75,7 +76,7 @@ class ResponseHead:
             self._pool.idle.append((connection, self._protocol, self._pool.monotonic()))
 
     def close(self) -> None:
-        """Give the answer up, and its connection, unless it was released: that one is another's by now."""
+        """Give up the answer and its connection, unless that was released: it may serve another request now."""
         if self._connection is not None:
             self._connection.close()
 
@@ -85,11 +86,11 @@ Answering: TypeAlias = ResponseHead | aiohttp.ClientResponse
 
 
 class ConnectionPool:
-    """The way to one platform, with the connections to it that nobody uses just now.
+    """The way to one platform, with the idle connections to it.
 
     Args:
         base: where requests go; its path is not used.
-        monotonic: of the clock.
+        monotonic: method `monotonic` of the clock.
         request_id: name of the header that has the platform's own id of a request.
     """
 
@@ -97,7 +98,7 @@ class ConnectionPool:
         self, connector: aiohttp.BaseConnector, base: URL, monotonic: Callable[[], float], request_id: istr
     ) -> None:
         self._connect, self._loop, self.monotonic = connector.connect, connector._loop, monotonic
-        # tells the pool where to connect to; it is never sent
+        # tells the pool where to connect to; this request is never sent
         self._place = ClientRequest("GET", base.origin(), loop=connector._loop)
         self.host = self._place.headers["Host"]
         self._reads_to_end, self._timeout = False, FIRST_TIMEOUT
@@ -105,12 +106,12 @@ class ConnectionPool:
         self._request_id, self._first_id, self._are_ids_own = request_id, "", False
 
     def _kept(self) -> tuple[Connection, Any] | None:
-        """Return the connection that was idle longest, and not too long, and that is as it was when it was kept."""
+        """Return the connection that was idle longest, if not too long, and that nothing has happened to since."""
         idle = self.idle
         while idle:
             connection, protocol, since = idle.popleft()
             way = protocol.transport
-            # a peer that closed, or that sent what nobody asked for
+            # not usable: the peer has closed the connection, or sent bytes that no request asked for
             is_usable = way is not None and not way.is_closing() and not protocol._buffer
             if is_usable and self.monotonic() - since <= KEEP_ALIVE_S:
                 return connection, protocol
@@ -118,19 +119,21 @@ class ConnectionPool:
         return None
 
     def lend(self) -> None:
-        """Give one connection to the pool, for a request that goes by aiohttp's session."""
+        """Give one idle connection to aiohttp's pool, for a request that goes by its session."""
         kept = self._kept()
         if kept is not None:
             kept[0].release()
 
     def close(self) -> None:
-        """Close those that are kept."""
+        """Close all idle connections."""
         while self.idle:
             self.idle.popleft()[0].close()
 
     def _refuse_repeated(self, protocol: Any, message: Any, head: bytes) -> None:
-        """Refuse an answer that is the one before it on its connection once more, which was to another request: from
-        there on each would be taken for the next one's. Only where the platform gives each request an id of its own.
+        """Refuse an answer that repeats the one before it on its connection, which was to another request.
+
+        From there on each answer would be taken for the next request's. This needs a platform that gives each request
+        an id of its own.
         """
         own = message.headers.get(self._request_id)
         if own is None or type(protocol) is not AnswerProtocol:
@@ -145,12 +148,13 @@ class ConnectionPool:
             raise BadHead("is its answer to the request before", is_http=True)
 
     def _cut(self, protocol: ResponseHandler) -> aiohttp.StreamReader:
-        """Make a reader for an answer that may go on until the connection ends, which its parser was not told to
-        expect: a body that broke off. Nobody sends such answers but where something old lies between; they are read
-        from now on, and until then an answer without a body needs no reader.
+        """Make a reader for an answer that may go on until the connection ends, and let its body count as broken off.
+
+        The parser was not told to expect such an answer, which comes only through old proxies. From now on such answers
+        are read; until then an answer without a body needs no reader.
         """
         self._reads_to_end = True
-        self.close()  # the parsers of those that are idle were told otherwise
+        self.close()  # the parsers of idle connections were not told to expect such answers
         content = aiohttp.StreamReader(protocol, SMALL_BYTES, loop=self._loop)
         content.set_exception(aiohttp.ClientPayloadError())
         return content
@@ -170,20 +174,20 @@ class ConnectionPool:
         kept = self._kept()
         connection = kept[0] if kept is not None else await self._open()
         try:
-            # any: aiohttp's annotation of what it reads holds for its parser in Python only, not for that in C
+            # Any: aiohttp's annotations of what is read hold for its parser in Python only, not for the one in C
             protocol: Any = kept[1] if kept is not None else connection.protocol
             if kept is None and (protocol is None or protocol.should_close or not protocol.is_connected()):
                 raise ConnectionStale
             if flight.may_leave is not None and not flight.may_leave():
                 raise PermitRevoked
-            if kept is None:  # the parser of a kept one goes on where the last answer ended
+            if kept is None:  # the parser of a kept connection goes on where the last answer ended
                 protocol.set_response_params(read_until_eof=self._reads_to_end, auto_decompress=False)
             if type(protocol) is AnswerProtocol:
                 protocol.begin_request()
             flight.is_written = True
             protocol.transport.write(head if body is None else head + body)
             while True:
-                if not protocol._buffer:  # as its own `read`, which is a coroutine more
+                if not protocol._buffer:  # the same as its own `read`, which would be one more coroutine
                     if protocol._exception is not None:
                         raise protocol._exception
                     waiter = protocol._waiter = self._loop.create_future()
@@ -204,9 +208,9 @@ class ConnectionPool:
 
 
 def whole(content: aiohttp.StreamReader) -> bytes | None:
-    """Return a body that is there to its end; None where it is not, or broke.
+    """Return a body that is there to its end; None if it is not, or broke off.
 
-    A small one is taken as it lies there: `read_nowait` has the connection read on after each block.
+    The blocks of a small body are taken directly: `read_nowait` has the connection read on after each block.
     """
     if content is EMPTY_PAYLOAD:
         return b""
@@ -219,7 +223,10 @@ def whole(content: aiohttp.StreamReader) -> bytes | None:
 
 
 def is_longer(response: Answering) -> bool:
-    """Return whether more than its length said has come of an answer: its body may be cut. To be asked at its end."""
+    """Return whether more bytes of an answer came than its length says, so that its body may be cut.
+
+    This must be asked at the end of the answer.
+    """
     protocol = response._protocol
     return type(protocol) is AnswerProtocol and protocol.is_longer
 
@@ -248,10 +255,10 @@ def header_lines(headers: Iterable[tuple[str, str]]) -> bytes:
     """
     lines = ""
     for name, value in headers:
-        if not value.isprintable() and _BREAKING.search(value) is not None:  # the first is quicker, and stricter
+        if not value.isprintable() and _BREAKING.search(value) is not None:  # the first test is quicker, and stricter
             raise ValueError(f"the header {name} holds a control character")
         lines += f"{name}: {value}\r\n"
-    # what came as bytes that are no UTF-8 goes back as the same bytes
+    # a value that came as bytes that are no UTF-8 leaves as the same bytes
     return lines.encode() if lines.isascii() else lines.encode("utf-8", "surrogateescape")
 
 
@@ -259,7 +266,7 @@ def line_start(method: str) -> bytes:
     """Return the beginning of a request line.
 
     Raises:
-        ValueError: that is no method.
+        ValueError: `method` is no method.
     """
     if _METHOD.fullmatch(method) is None:
         raise ValueError(f"{method!r} is no method")

@@ -1,8 +1,9 @@
 """What a platform says in words about limits, lock-outs and work in progress, as whole sentences.
 
 A message may quote any name: of a repository `rate-limiter`, of a ruleset "work in progress". So a word alone never
-decides. A limit is a sentence that is known from its first word to its last; for the rest every single word has to be
-one that such a sentence is made of. Statuses, headers and codes are looked at first. Pure.
+decides. A limit is a sentence that is known from its first word to its last; for lock-outs and work in progress, every
+word of the message has to be one that such sentences are made of. Statuses, headers and codes are looked at first.
+Pure.
 Source: open-points.md (limits); failures.md rows 18, 19, 23.
 """
 
@@ -10,7 +11,7 @@ import re
 from typing import Final
 
 SENTENCE_WORDS = 4
-"""What has fewer words may be a name (count)."""
+"""A message of fewer words may be a name (count)."""
 
 _PLEASE = r"(?: please .{0,300}| if you reach .{0,400})*"
 _PRIMARY: Final = re.compile(
@@ -70,7 +71,7 @@ def is_secondary_limit(message: str) -> bool:
 
 
 def is_suspended(message: str) -> bool:
-    """Return whether the whole message says that the installation or the user whose token it is was suspended."""
+    """Return whether the whole message says that the token's installation or user was suspended."""
     return _SUSPENDED.fullmatch(message.strip()) is not None
 
 
@@ -90,8 +91,10 @@ def is_spammed(message: str) -> bool:
 
 
 def _is_made_of(message: str, vocabulary: frozenset[str], needs: tuple[str, ...]) -> bool:
-    """Return whether a message is a sentence of none but these words, without a sign that quotes a name, and has one of
-    the phrases that it needs."""
+    """Return whether a message is made only of words of `vocabulary` and holds one of the phrases of `needs`.
+
+    A message with a character that quotes a name is not.
+    """
     if len(message) > 300 or _QUOTE.search(message):
         return False
     words = _WORD.findall(message.lower())

@@ -1,7 +1,7 @@
 """Text from outside made safe to show: on a terminal, in a log, in a message (failures.md row 66). Pure.
 
-What a terminal obeys (escape sequences, control characters) or what reorders and hides text (bidirectional marks,
-invisible characters, lone surrogates) is dropped. Files keep the original, escaped by JSON.
+Characters that a terminal obeys (escape sequences, control characters) or that reorder and hide text (bidirectional
+marks, invisible characters, lone surrogates) are dropped. Files keep the original, escaped by JSON.
 """
 
 import re
@@ -15,11 +15,11 @@ _SEQUENCES = re.compile(
 )
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn")
 JOINERS = "\u200c\u200d"
-"""Format characters that scripts and emoji need; every other one of Unicode's category Cf can mislead and goes."""
+"""Format characters that scripts and emoji need; all others of Unicode's category Cf can mislead and are dropped."""
 
 
 def printable(text: str, most: int | None = None) -> str:
-    """Return `text` on one line, without anything that is obeyed, reordered or hidden when it is shown.
+    """Return `text` on one line, without characters that control, reorder or hide text when it is shown.
 
     Line breaks, tabs and every other kind of space become a space.
 

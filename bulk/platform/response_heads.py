@@ -1,7 +1,7 @@
-"""The head of an answer while it arrives: how long it may be, and what is wrong with one that can't be used.
+"""The head of an answer while it arrives: how long it may be, and what is wrong with a head that can't be used.
 
-Proxies add long cookies and policies, so the limits are far above what servers send; they are there for memory. What
-is beyond them, or is not valid HTTP, concerns its own request and its own connection, and no other. This is the
+Proxies add long cookies and policies, so the limits are far above the heads of servers; they protect memory. A head
+that is beyond them, or is not valid HTTP, concerns its own request and its own connection, and no other. This is the
 protocol of every connection: those that are used directly, those of aiohttp's session, and those through a proxy.
 Source: RFC 9112; failures.md row 28.
 """
@@ -27,7 +27,7 @@ INTERIM = 100
 WITHOUT_BODY = frozenset((204, 205, 304))
 """Statuses whose body, if one comes all the same, means nothing."""
 
-# to look them up for each answer, as `super` does, takes longer than much else there
+# looking these methods up for each answer, as `super` does, takes longer than most of the work there
 _take_in, _hand_on = ResponseHandler.data_received, ResponseHandler.feed_data
 
 _AWAITED_NOT = -1
@@ -41,7 +41,7 @@ class BadHead(HttpProcessingError):
 
     Attributes:
         why: completes `what HOST answered`, for people.
-        is_http: it began like an answer in HTTP, so the platform, or something in front of it, is in reach.
+        is_http: the answer began like HTTP, so the platform, or something in front of it, is in reach.
     """
 
     def __init__(self, why: str, *, is_http: bool) -> None:
@@ -53,9 +53,9 @@ class AnswerProtocol(ResponseHandler):
     """One connection; `begin_request` comes before each request.
 
     Attributes:
-        newest: of the newest answer: its request id, its header lines, and the head of the request.
+        newest: request id and header lines of the newest answer, and the head of its request.
         is_longer: ends of lines came after the end of the newest answer, by its length. Parsers skip them, so a body
-            that ends with one and names a length that is too short would seem whole.
+            that ends with one would seem whole if its length was named too short.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -69,19 +69,20 @@ class AnswerProtocol(ResponseHandler):
         self._is_http = self._is_chunked = self.is_longer = False
 
     def set_response_params(self, **options: Any) -> None:
-        """Set aiohttp's parameters with our limits; it calls this before each request of its session."""
+        """Set aiohttp's parameters with the limits above; aiohttp calls this before each request of its session."""
         self.begin_request()
         limits = {"max_line_size": LINE_BYTES, "max_field_size": LINE_BYTES, "max_headers": LINES}
         super().set_response_params(**{**options, **limits})
 
     def resume_reading(self, resume_parser: bool = True) -> None:
-        """Read on, where reading was held up: aiohttp asks for it at the end of each body, in four calls."""
+        """Read on if reading was held up; aiohttp calls this at the end of each body, and makes four calls of it."""
         if resume_parser or self._reading_paused:
             super().resume_reading(resume_parser)
 
     def data_received(self, data: bytes) -> None:
-        """Take what the peer sends. Bytes that nobody asked for end the connection: they could pass for the next
-        answer.
+        """Take the bytes that the peer sends.
+
+        Bytes that no request asked for end the connection: they could pass for the next answer.
         """
         if self._head_bytes == _AWAITED_NOT:
             payload = self._payload
@@ -108,13 +109,13 @@ class AnswerProtocol(ResponseHandler):
             self._end(not (rest.endswith(_HEAD_ENDS) or (has_begun and rest in _LAST_OF_HEAD)))
 
     def _end(self, is_longer: bool) -> None:
-        """Note that the answer is over, and whether more has come than it is long, where that can be counted."""
+        """Note that the answer is over, and whether more bytes came than its length, where they can be counted."""
         if is_longer and not self._is_chunked:
             self.is_longer = True
             self.force_close()
 
     def feed_data(self, data: Any, size: int = 0) -> None:
-        """Take a complete head. One more than was asked for is dropped with its connection."""
+        """Take a complete head. A head that no request asked for is dropped with its connection."""
         if self._head_bytes == _AWAITED_NOT or self._exception is not None:
             self._drop()
             return
@@ -124,7 +125,7 @@ class AnswerProtocol(ResponseHandler):
             return
         if 100 <= message.code < 200 and message.code != 101:
             self._interim += 1
-            self._head_bytes = 0  # the next head has the whole length; what is left of this block counts for it
+            self._head_bytes = 0  # the next head may be as long; the rest of this block counts for it
             if self._interim > INTERIM:
                 self._refuse(f"begins with more than {INTERIM:,} interim answers (status 1xx)")
                 return
@@ -134,7 +135,7 @@ class AnswerProtocol(ResponseHandler):
         _hand_on(self, data, size)
 
     def set_exception(self, exc: BaseException, exc_cause: BaseException | None = None) -> None:
-        """Tell who waits for an answer that none will come; what the parser refused gets its name here."""
+        """Tell the waiter that no answer will come; an error of the parser is made a `BadHead` here."""
         if isinstance(exc, HttpProcessingError) and not isinstance(exc, BadHead):
             exc = BadHead(_why(exc_cause), is_http=self._is_http)
         super().set_exception(exc, exc if exc_cause is None else exc_cause)
@@ -153,7 +154,7 @@ class AnswerProtocol(ResponseHandler):
 
 
 def bad_head_of(error: BaseException) -> BadHead | None:
-    """Return what was wrong with the head of an answer, where that is the reason of `error`."""
+    """Return the `BadHead` that is the reason of `error`; None if there is none."""
     for found in (error, error.__cause__):
         if isinstance(found, BadHead):
             return found

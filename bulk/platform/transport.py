@@ -1,7 +1,8 @@
-"""The one place where requests leave: one HTTP request on the wire for each `send`, or none, and a value for what came.
+"""The one place where requests leave: each `send` makes one HTTP request or none, and returns an answer or a failure.
 
-Redirects are not followed, nothing is sent again (aiohttp does so by itself when a pooled connection drops: switched
-off, and refused should it try), whatever is cancelled leaves no connection behind. One timer serves all deadlines.
+Redirects are not followed. Nothing is sent again: aiohttp would do so by itself when a pooled connection drops, which
+is switched off, and refused should it try. A cancelled request leaves no connection behind. One timer serves all
+deadlines.
 Source: design.md §7; performance.md; failures.md rows 1-6, 8-11, 15, 24, 26, 28, 29, 51, 72.
 """
 
@@ -68,7 +69,7 @@ class _Request(ClientRequest):
         if flight.is_written:
             raise ResendRefused
         protocol = conn.protocol
-        # a peer that closed, or that sent what nobody asked for, while the connection was idle
+        # the peer closed the connection while it was idle, or sent bytes that no request asked for
         if protocol is None or protocol.should_close or not protocol.is_connected():
             raise ConnectionStale
         if flight.may_leave is not None and not flight.may_leave():
@@ -81,11 +82,11 @@ class Transport:
     """Sends requests to one platform; an async context manager, to be left in the task that entered it.
 
     Args:
-        platform: `.netrc` is never read, also where the environment is trusted.
-        concurrency: most requests that will be in flight (count); the pool never makes one wait.
+        platform: the platform's settings; `.netrc` is never read, also where the environment is trusted.
+        concurrency: most requests that will be in flight (count); the pool never makes a request wait.
         request_timeout_s: longest time from the start of a request to the end of its answer (seconds).
-        connector: in place of TCP, for simulations; closed together with the transport.
-        body_reader: of bodies that have a holder; None: all are read into memory.
+        connector: used in place of TCP, for simulations; closed together with the transport.
+        body_reader: reads bodies that have a holder; None: all are read into memory.
 
     Attributes:
         sent: requests that were written (count).
@@ -132,7 +133,7 @@ class Transport:
         if isinstance(connector, aiohttp.TCPConnector):
             self._forget_addresses = connector.clear_dns_cache
         self._session = await self._stack.enter_async_context(self._new_session(connector, proxy))
-        # a proxy has its own ways, which the session knows
+        # only the session knows how to go through a proxy
         if proxy is None:
             self._pool = ConnectionPool(connector, self._base, self._clock.monotonic, self._request_id_name)
         return self
@@ -156,10 +157,10 @@ class Transport:
         """Send `request` once, with the validators of `stored`, and read its answer. A 304 comes back as a 304.
 
         Args:
-            may_leave: asked once more when a connection is there; where it says no, the Failure is NOT_SENT.
+            may_leave: asked once more when a connection is there; if it returns False, the Failure is NOT_SENT.
             holder: the item that the answer is for.
 
-        Failures of the network are values; raised is only what is a bug, such as a path that is not encoded.
+        Failures of the network are values; exceptions are bugs, such as a path that is not encoded.
         """
         data = None if request.body is None else orjson.dumps(request.body)
         target = target_of(self._base_path, request.path, request.query)
@@ -184,7 +185,7 @@ class Transport:
         may_leave: Callable[[], bool] | None,
         holder: Holder | None,
     ) -> Reply | Failure:
-        """Send with all of aiohttp: through a proxy, or with a body that is better written in blocks."""
+        """Send by aiohttp's session: through a proxy, or with a body that is better written in blocks."""
         assert self._session is not None, "the transport is open"
         if self._pool is not None:
             self._pool.lend()
@@ -201,22 +202,22 @@ class Transport:
         return await self._exchange(request, flight, opening, self._place, holder)
 
     def distrust(self) -> None:
-        """Use no connection again that is idle now: an answer was not its request's, so the next ones may not be
-        either."""
+        """Close all connections that are idle now, because an answer did not belong to its request.
+
+        The next answers on these connections might not either.
+        """
         if self._pool is not None:
             self._pool.close()
 
     def step_aside(self, holder: Holder) -> None:
-        """Note that an item whose answer may have been a long one is about to wait for something, such as its next
-        permit.
-        """
+        """Note that an item, whose answer may have been long, is about to wait for something, such as a permit."""
         if self._body_reader is not None:
             self._body_reader.step_aside(holder)
 
     async def download(
         self, url: str, max_bytes: int, *, takes_file: bool = False, holder: Holder | None = None
     ) -> Reply | Failure:
-        """Get what lies at an absolute URL that the platform gave, without a token. Redirects are not followed.
+        """Download from an absolute URL that the platform gave, without a token. Redirects are not followed.
 
         A URL that must not be followed (other scheme, user name in it, private address that is not the platform's own
         host) is a Failure NOT_SENT with the code `bad_response`: repeating it is useless.
@@ -239,7 +240,7 @@ class Transport:
     async def _exchange(
         self, request: Request, flight: InFlight, opening: Awaitable[Answering], place: str, holder: Holder | None
     ) -> Reply | Failure:
-        """Return the answer whose head `opening` brings, or what became of it; ends `flight`. `place`: for people."""
+        """Return the answer whose head `opening` brings, or its failure, and end `flight`. `place`: for people."""
         try:
             response = await opening
             content, named = response.content, response.headers
@@ -247,7 +248,7 @@ class Transport:
                 # where this answer ends, and the next one begins, is not certain (RFC 9112 §6.3)
                 response.close()
                 raise BadHead("tells in two ways where it ends", is_http=True)
-            # small answers are there as a whole when their head is
+            # a small answer is there as a whole when its head is
             raw = whole(content) if _CODING not in named else None
             if raw is None:
                 return self._answer(request, response, await self._body(request, response, flight, holder))
@@ -267,7 +268,7 @@ class Transport:
     async def _body(
         self, request: Request, response: Answering, flight: InFlight, holder: Holder | None
     ) -> bytes | BodyFile | Unreadable | None:
-        """Return the body; None: it broke off. The status is known, and nothing hides that."""
+        """Return the body; None: it broke off. That never raises a failure, as the status is known."""
         is_read = False
         try:
             if self._body_reader is None or holder is None:
@@ -280,7 +281,7 @@ class Transport:
             if not flight.take_back():
                 raise
             return None
-        except (*FOREIGN, CodingBroken, RuntimeError):  # the last one: its connection is gone
+        except (*FOREIGN, CodingBroken, RuntimeError):  # RuntimeError: the connection is gone
             return None
         finally:
             if not is_read:
@@ -305,7 +306,7 @@ class Transport:
         if isinstance(error, OSError) and error.errno in TOO_MANY_FILES:
             self.most_in_flight = max(1, min(self.most_in_flight, len(self._deadlines) - 1))
         elif not flight.is_written:
-            self._forget_addresses()  # a platform that fails over has another one by now
+            self._forget_addresses()  # a platform that fails over may have another address by now
         return failure_of(
             error,
             is_written=flight.is_written,
@@ -315,8 +316,7 @@ class Transport:
         )
 
     def _head(self, pool: ConnectionPool, request: Request, token: Secret, has_body: bool) -> tuple[bytes, bytes]:
-        """Return what comes before the target of a request, and what comes after it and is the same for all of its
-        kind."""
+        """Return the bytes before the target of a request, and those after it that are the same for all of its kind."""
         key = (token, request.media, request.method, has_body)
         head = self._heads.get(key)
         if head is None:
@@ -329,7 +329,7 @@ class Transport:
         return head
 
     def _conditions(self, request: Request, stored: CacheEntry, token: Secret) -> list[tuple[str, str]]:
-        """Return the header lines with which an answer is asked for that may be the stored one."""
+        """Return the header lines that ask whether the stored answer is still the right one."""
         if stored.way == BY_PREDICTION:
             accept = request_headers(request, self.platform.vendor, None, has_body=False)["Accept"]
             return [("If-None-Match", etag_for(accept, f"Bearer {token.reveal()}", stored.body))]
@@ -349,7 +349,7 @@ class Transport:
     def _connector(self, resolver: GuardedResolver | None) -> aiohttp.BaseConnector:
         return bounded(
             aiohttp.TCPConnector(
-                limit=0,  # the permit is the limit; waiting for the pool would eat a request's time
+                limit=0,  # permits are the limit; waiting for the pool would take from the time of a request
                 keepalive_timeout=KEEP_ALIVE_S,
                 ttl_dns_cache=DNS_S,
                 ssl=self._tls or True,
@@ -380,7 +380,7 @@ class Transport:
 
 
 def _with_one_link(headers: CIMultiDictProxy[str]) -> Mapping[str, str]:
-    """Return `headers` with all that they hold of `Link` in one (RFC 9110 §5.2)."""
+    """Return `headers` with all their `Link` headers joined into one (RFC 9110 §5.2)."""
     found = headers.copy()
     found[_LINK] = ", ".join(headers.getall(_LINK))
     return found

@@ -1,4 +1,5 @@
-"""What requests leave by, as the engine asks it: HTTP (`transport.py`), or the model of a platform in a rehearsal."""
+"""The way by which requests leave, as the engine uses it: HTTP (`transport.py`), or the model of a platform in a
+rehearsal."""
 
 from collections.abc import Callable
 from types import TracebackType
@@ -13,7 +14,7 @@ class Wire(Protocol):
 
     Attributes:
         most_in_flight: requests that there is room for (count).
-        platform: where they go.
+        platform: where the requests go.
     """
 
     most_in_flight: int
@@ -42,4 +43,4 @@ class Wire(Protocol):
         """Note that an answer was not its request's, as `Transport.distrust`."""
 
     async def download(self, url: str, max_bytes: int, *, takes_file: bool, holder: Any) -> Reply | Failure:
-        """Read what lies elsewhere, as `Transport.download`."""
+        """Download from a URL that the platform gave, as `Transport.download`."""

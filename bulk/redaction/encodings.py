@@ -1,9 +1,8 @@
 """How a secret is written in Base64 and in hex, and inside of two encodings: JSON that holds Base64 of Base64.
 
-What can only stand there as letters that hold nothing but the secret's own bits is a needle, which is searched for.
-Escapes around the outer encoding are undone before anything is searched (`spellings.py`), those around a secret in it
-are needles of their own. Of Base64 within Base64 two pieces are searched for, one behind the other: a line may end
-within one of them.
+The letters that hold nothing but the secret's own bits are a needle, which is searched for. Escapes around the outer
+encoding are undone before anything is searched (`spellings.py`); escapes of the secret inside of it make needles of
+their own. Of Base64 within Base64 two pieces are searched for, one behind the other: a line may end within one of them.
 """
 
 import base64
@@ -16,14 +15,14 @@ from urllib.parse import quote, quote_plus
 NESTED_CHARS = 20
 """Shorter secrets are not looked for inside of two encodings: that would take several times as long for each text."""
 PIECE_CHARS = 26
-"""So long is each of the two pieces (letters of Base64 or hex): an end of a line is in one of them at most."""
+"""Length of each of the two pieces (letters of Base64 or hex): an end of a line is in one of them at most."""
 LEAST_CHARS = 33
-"""So long is everything inside of two encodings, or longer."""
+"""Least length of a needle inside of two encodings (letters)."""
 
 _KINDS = ("", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED ")
 _PERCENT = re.compile("%[0-9A-F]{2}")
 _DER = b"IBADANBgkqhkiG9w0BAQEFAASC"
-"""What every RSA key of PKCS #8 has in Base64 at one place."""
+"""Letters that every RSA key of PKCS #8 in Base64 has at one place."""
 
 
 def encoded(raw: bytes) -> Iterator[bytes]:
@@ -53,7 +52,7 @@ def nested(text: str) -> set[bytes]:
 
 
 def _escaped(text: str) -> Iterator[bytes]:
-    """Yield `text` as addresses, JSON, HTML and UTF-16 have it."""
+    """Yield `text` as it is written in URLs, JSON, HTML and UTF-16."""
     raw = text.encode("utf-8", "surrogatepass")
     quoted = quote(raw, safe="")
     for form in (quoted, quote(raw), quote_plus(raw), json.dumps(text)[1:-1]):
@@ -65,7 +64,7 @@ def _escaped(text: str) -> Iterator[bytes]:
 
 
 def _pieces(form: bytes) -> tuple[bytes, bytes]:
-    """Return two pieces of the end: tokens of one kind often begin with the same letters."""
+    """Return two pieces of the end of `form`, because tokens of one kind often begin with the same letters."""
     before = form[-2 * PIECE_CHARS : -PIECE_CHARS]
     return form[-PIECE_CHARS:], before if len(before) == PIECE_CHARS else form[:PIECE_CHARS]
 

@@ -1,7 +1,7 @@
-"""JSON without secrets that stays JSON: masks are put into strings only, between whole characters of theirs.
+"""JSON without secrets that stays JSON: masks are put into strings only, between whole characters of the string.
 
-Whatever the secret is (`"job"`, `null,`, `1`), the structure is never touched, nor is what this program says itself:
-the names and words of a line of results that everybody relies on.
+Whatever the secret is (`"job"`, `null,`, `1`), the structure is never touched, nor are this program's own words: the
+names and words of a line of results that readers rely on.
 """
 
 import re
@@ -21,20 +21,20 @@ _RESULT, _ERROR = b',"result":', b',"error":'
 member, and has none of that name itself."""
 
 FOREIGN = frozenset((b"id", b"item", b"request_id", b"result", b"error"))
-"""Members of a line of results that hold what others said; of `error` only the message."""
+"""Members of a line of results that hold foreign text; of `error` only the message."""
 
 Change = tuple[int, int, bytes]
-"""From where to where a line changes, and what stands there instead."""
+"""Begin and end of a part of a line that changes, and the new text for it."""
 Spans = Callable[[bytes, bool], list[tuple[int, int]]]
-"""Where secrets stand in a text; True: short ones too, which are taken for words."""
+"""Returns where secrets stand in a text; True: short secrets too, which are searched for as words."""
 
 
 def line_without(line: bytes, spans: Spans, hits: Sequence[int]) -> bytes:
     """Return a line of results without secrets: in values, in names of members and in numbers.
 
     Args:
-        hits: where something in `line`, as it is written, may belong to a secret, in order. What has none, and no mark
-            of another spelling, is not looked at again.
+        hits: where something in `line`, as it is written, may belong to a secret, in order. Parts without a hit, and
+            without a mark of another spelling, are not looked at again.
     """
     start, end = line.find(_RESULT), line.rfind(_ERROR)
     is_in_result = 0 < start < end and all(start < hit < end for hit in hits)
@@ -49,8 +49,10 @@ def line_without(line: bytes, spans: Spans, hits: Sequence[int]) -> bytes:
 
 
 def _result_without(line: bytes, at: int, end: int, spans: Spans, hits: Sequence[int]) -> Iterator[Change]:
-    """Yield what changes in a result that stands at `at`, where all that is to be looked at is in it: it is jumped
-    to."""
+    """Yield the changes of a result that stands from `at` to `end`, if all hits and marks of its line are in it.
+
+    The search jumps from one to the next of them.
+    """
     ahead, hit = iter(hits), -1
     while True:
         while hit < at:
@@ -70,7 +72,7 @@ def _result_without(line: bytes, at: int, end: int, spans: Spans, hits: Sequence
 
 
 def _tokens_without(line: bytes, spans: Spans, hits: Sequence[int]) -> Iterator[Change]:
-    """Yield what changes in a line, which is read from its begin."""
+    """Yield the changes of a line, which is read from its beginning."""
     ahead, hit = iter(hits), -1
     depth = 0
     top = name = b""
@@ -114,8 +116,9 @@ def _joined(line: bytes, changes: Iterable[Change]) -> bytes:
 
 
 def values_without(data: bytes, spans: Spans, own: Collection[bytes]) -> bytes:
-    """Return JSON of ours whose texts hold no secret; names of members, numbers and the words in `own` are as they
-    were.
+    """Return this program's JSON without secrets in its texts.
+
+    Names of members, numbers and the words in `own` stay as they were.
     """
     values = (found for found in _TOKEN.finditer(data) if found[1] is not None and found[2] is None)
     return _joined(data, (change for found in values if found[1] not in own for change in _change(found, spans)))
@@ -138,7 +141,7 @@ def text_without(text: bytes, spans: list[tuple[int, int]]) -> bytes:
 
 
 def _whole(units: list[tuple[int, int]], starts: list[int], at: int) -> tuple[int, int]:
-    """Begin and end of the escape that `at` stands within; twice `at` where that is none."""
+    """Return begin and end of the escape that `at` stands within; twice `at` if it stands in none."""
     found = bisect_right(starts, at) - 1
     if found >= 0 and units[found][0] < at < units[found][1]:
         return units[found]

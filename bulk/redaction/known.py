@@ -16,19 +16,19 @@ from bulk.redaction.spellings import meant
 
 MASK = "***"
 SHORTEST_CHARS = 4
-"""What is shorter can't be told from ordinary text, and taking it out would spoil every message."""
+"""A shorter secret can't be told from ordinary text, and taking it out would spoil every message."""
 WORD_CHARS = 8
-"""A secret shorter than this is taken out where it stands as a word of its own, and not as a part of another one."""
+"""A secret shorter than this is taken out if it stands as a word of its own, and not as a part of another word."""
 
 LONG_CHARS = 31
 """Needles from this length on are always searched for by their pieces."""
 FEW = 24
-"""So many shorter ones are searched for one by one (count)."""
+"""At most this many shorter needles are searched for one by one (count)."""
 MOST_STRIDE, MOST_STRIDE_OF_FOUR = 3, 7
-"""Of the blocks of a text every so many is looked at, where the secrets are long enough: of 8 bytes, and of 4
+"""One in this many blocks of a text is looked at, if the secrets are long enough: for blocks of 8 bytes, and of 4
 (count)."""
 FEW_LONG = 400
-"""Up to so many long needles are told apart by blocks of 4 bytes, which takes half the time (count)."""
+"""Up to this many long needles are told apart by blocks of 4 bytes, which takes half the time (count)."""
 
 _WORD = rb"[0-9A-Za-z_]"
 _ENDS = re.compile(rb"[0-9A-Za-z+/=_-]{0,4}")
@@ -36,7 +36,7 @@ _ALL = re.compile(rb"[0-9A-Za-z+/=_-]*")
 
 
 class _Table:
-    """The pieces of needles, by which these are found."""
+    """The pieces of needles, by which the needles are found."""
 
     def __init__(self, size: int, code: Literal["I", "Q"], stride: int) -> None:
         self.size, self.code, self._most_stride = size, code, stride
@@ -54,7 +54,7 @@ class _Table:
 
     def remove(self, needle: bytes) -> None:
         for piece in self._pieces_of(needle):
-            # whoever searches may hold the former list
+            # a thread that searches may hold the former list
             rest = [other for other in _listed(self.needles.get(piece, [])) if other != needle]
             if rest:
                 self.needles[piece] = rest
@@ -84,7 +84,7 @@ class Blocks:
         self._table = _Table(4, "I", MOST_STRIDE_OF_FOUR if is_long else MOST_STRIDE)
 
     def add(self, needle: bytes) -> None:
-        """Find it from now on, until it was removed as often as added."""
+        """Find `needle` from now on, until it has been removed as often as added."""
         self._uses[needle] += 1
         if self._uses[needle] > 1:
             return
@@ -97,7 +97,7 @@ class Blocks:
             self._table = wide  # at once: others may be searching
 
     def remove(self, needle: bytes) -> None:
-        """Find it no more from now on, if it was not added once more."""
+        """Stop finding `needle`, if it has now been removed as often as added."""
         self._uses[needle] -= 1
         if self._uses[needle] > 0:
             return
@@ -105,7 +105,7 @@ class Blocks:
         self._table.remove(needle)
 
     def may_be_in(self, text: bytes | bytearray) -> Iterable[bytes]:
-        """Needles of which a piece is in `text`: all that are in it, and few others."""
+        """Return the needles of which a piece is in `text`: all needles that are in it, and few others."""
         table = self._table
         blocks = memoryview(text)[: len(text) // table.size * table.size].cast(table.code)[:: table.stride]
         pieces = table.pieces.intersection(blocks)
@@ -115,7 +115,7 @@ class Blocks:
 
 
 def _listed(needles: bytes | list[bytes]) -> list[bytes]:
-    """Nearly every piece is of one needle alone, for which no list is kept."""
+    """Return needles as a list; nearly every piece is of one needle alone, for which no list is kept."""
     return [needles] if isinstance(needles, bytes) else needles
 
 
@@ -123,8 +123,8 @@ class Known:
     """All known secrets, as needles. `add` and `remove` may be called while another thread searches.
 
     Args:
-        long: for the long needles; what has the same secrets has hardly any others, and may have the same table. There
-            are 150 kB in it for a token that is searched for inside of two encodings.
+        long: table of the long needles; another `Known` of the same secrets has nearly the same long needles, and may
+            share it. A token that is searched for inside of two encodings takes 150 kB of it.
         without: letters that are left out of every needle, as they are of the texts that are searched.
 
     The words around a private key in Base64 are found as well, but are no secret: where they stand, `shapes.py` looks.
@@ -148,8 +148,10 @@ class Known:
             self._search(needle)
 
     def add(self, text: str, *, is_deep: bool = False) -> None:
-        """Find `text` from now on, which is no shorter than `SHORTEST_CHARS`; `is_deep`: inside of two encodings, too,
-        which takes five times the memory."""
+        """Find `text` from now on, which is no shorter than `SHORTEST_CHARS`.
+
+        `is_deep`: find it inside of two encodings too, which takes five times the memory.
+        """
         plain, others = _forms(text)
         self._words += [form for form in plain if SHORTEST_CHARS <= len(form) < WORD_CHARS]
         self._encoded.update(map(self._needle, others))
@@ -162,7 +164,7 @@ class Known:
             self._search(needle)
 
     def remove(self, text: str, *, is_deep: bool = False) -> None:
-        """Find `text`, which was added once and so, no more from now on."""
+        """Stop finding `text`, which was added once and with the same `is_deep`."""
         plain, others = _forms(text)
         self._words = [word for word in self._words if word not in plain]
         self._encoded.difference_update(map(self._needle, others))
@@ -195,7 +197,7 @@ class Known:
         return self._long if len(needle) >= LONG_CHARS else self._middle
 
     def is_in(self, text: bytes | bytearray) -> bool:
-        """Return whether any secret stands in `text`, which is read as it is."""
+        """Return whether any secret stands in `text` as it is written."""
         return any(word in text and _word(word).search(text) for word in self._words) or any(
             needle in text for needle in self._candidates(text)
         )
@@ -206,18 +208,20 @@ class Known:
             yield from places(text, needle)
 
     def encoded_is_in(self, text: bytes | bytearray) -> bool:
-        """Return whether one stands there in hex or Base64."""
+        """Return whether any secret stands in `text` in hex or Base64."""
         return any(needle in text for needle in self._candidates(text) if self._is_encoded(needle))
 
     def _is_encoded(self, needle: bytes) -> bool:
         return needle in self._encoded or needle in self._nested or needle in self._signs
 
     def spans(self, text: bytes, with_words: bool) -> Iterator[tuple[int, int]]:
-        """Yield where secrets stand in `text`; of Base64 with the letters around it, which hold some bits of the
-        secret; inside of two encodings with all of what was encoded.
+        """Yield where secrets stand in `text`.
+
+        In Base64 that includes the letters around a secret, which hold some of its bits; inside of two encodings it
+        includes all of the encoded text.
 
         Args:
-            with_words: short ones too.
+            with_words: yield short secrets too.
         """
         for needle in self._candidates(text):
             for at in places(text, needle) if needle not in self._signs else ():
@@ -243,7 +247,7 @@ class Known:
 
 
 def _forms(text: str) -> tuple[list[bytes], list[bytes]]:
-    """Return a secret as it may be written plainly, and in hex and Base64 where that is long enough."""
+    """Return the plain forms of a secret, and its forms in hex and Base64 that are long enough."""
     raw = text.encode("utf-8", "surrogatepass")
     plain = sorted({raw, meant(raw), raw.replace(b" ", b"+")})
     return plain, [form for form in dict.fromkeys(encoded(raw)) if len(form) >= WORD_CHARS]

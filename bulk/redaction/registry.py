@@ -8,10 +8,11 @@ from bulk.redaction import json_lines, shapes, spellings
 from bulk.redaction.known import MASK, SHORTEST_CHARS, WORD_CHARS, Blocks, Known
 
 GROUP_BYTES = 64 * 1024
-"""Lines are looked through so many at once (bytes): more would not stay in the processor's cache."""
+"""How many bytes of lines are searched at once: more would not stay in the processor's cache."""
 
 BLOCK_BYTES, OVERLAP_BYTES = 1024 * 1024, 64 * 1024
-"""Files are looked through so much at once, with so much of what follows: a key is shorter, in any spelling."""
+"""How many bytes of a file are searched at once, and how many of the bytes behind them: a key is shorter, in any
+spelling."""
 
 FEW = 16
 """A file with fewer NULs than this is text (count)."""
@@ -21,17 +22,17 @@ _MARKS = (b"%", b"&", b"\0")
 """Without any of these, and a backslash, a text is written plainly."""
 _BREAKS = (b"\n", b"\r")
 _CONTENT = b'"content":"'
-"""Behind it stands Base64, mostly: several kilobytes that hold nothing by which a shape is found."""
+"""Mark before a content, mostly in Base64: several kilobytes that hold nothing by which a shape is found."""
 _KEYS = (b"MII", b"3082", b"2d2d", b"2D2D")
-"""A content that begins so may be a key: DER in Base64 or in hex, or PEM in hex."""
+"""Beginnings of a content that may be a key: DER in Base64 or in hex, or PEM in hex."""
 _ESCAPED_BREAK = b"\\n"
 _OTHER_ESCAPE = re.compile(rb"\\(?!n)")
 _ESCAPED = frozenset("\"\\\b\f\n\r\t'")
-"""What JSON writes as an escape of one letter."""
+"""Characters that are written as an escape of one letter."""
 
 
 class Registry:
-    """Secrets, and the search for them. One of them serves the whole process; any thread may use it."""
+    """The secrets of a process, and the search for them. One registry serves all; any thread may use it."""
 
     def __init__(self) -> None:
         self._texts: dict[str, bool] = {}
@@ -43,8 +44,8 @@ class Registry:
         """Take `text` for a secret from now on, unless it is shorter than `SHORTEST_CHARS`.
 
         Args:
-            is_deep: it is looked for inside of two encodings as well, as JSON that holds Base64 of Base64: for tokens,
-                because this takes memory for each.
+            is_deep: search for `text` inside of two encodings as well, such as JSON that holds Base64 of Base64. This
+                is for tokens only, as it takes memory for each.
         """
         if len(text) >= SHORTEST_CHARS and text not in self._texts:
             self._texts[text] = is_deep
@@ -54,19 +55,20 @@ class Registry:
             self._has_escapes = self._has_escapes or not self._known_between_breaks.is_complete
 
     def forget(self, text: str) -> None:
-        """Take `text` for a secret no more: a token that has ended long ago. What looks like one is still taken out."""
+        """Stop taking `text` for a secret, such as a token that ended long ago. Its shape is still taken out."""
         is_deep = self._texts.pop(text, None)
         if is_deep is not None:
             self._known.remove(text, is_deep=is_deep)
             self._known_between_breaks.remove(text, is_deep=is_deep)
 
     def holds(self, text: str) -> bool:
-        """Return whether exactly `text` is one."""
+        """Return whether exactly `text` is a known secret."""
         return text in self._texts
 
     def is_in(self, data: bytes | bytearray, *, is_json: bool = False, is_content: bool = False) -> bool:
-        """Return whether a secret, or what looks like one, may stand in `data`, in any spelling. Quick where none does.
+        """Return whether a secret, or a text that looks like one, may stand in `data`, in any spelling.
 
+        The search is quick where none does.
         Args:
             is_json: line breaks stand between values only.
             is_content: see `shapes.is_encoded_in`.
@@ -94,10 +96,10 @@ class Registry:
         return self._known.encoded_is_in(whole) or shapes.is_encoded_in(whole)
 
     def _is_between_breaks(self, data: bytes | bytearray, *, is_json: bool, is_content: bool) -> bool:
-        """Return the same of a text without other escapes than those of line breaks.
+        """Return the same as `is_in` for a text whose only escapes are those of line breaks.
 
-        Both characters of these are left out wherever they stand, of the secrets as well: that takes half the time of
-        leaving out just the escapes, and says yes to hardly more.
+        Both characters of these escapes are left out wherever they stand, in the secrets as well: that takes half the
+        time of leaving out just the escapes, and hardly ever says yes wrongly.
         """
         squeezed = data.translate(None, _ESCAPED_BREAK)
         if self._known_between_breaks.is_in(squeezed) or shapes.is_in(squeezed):
@@ -111,8 +113,8 @@ class Registry:
     def taints(self, data: bytes) -> bool:
         """Return whether a file, whatever its bytes are, holds a known secret or a private key in any spelling.
 
-        What else looks like a secret is somebody's own text. It is looked through a block at a time, because each
-        reading of it takes as much memory again.
+        Other texts that look like secrets are a user's own. The file is searched a block at a time, because each
+        reading of a block takes as much memory again.
         """
         last = max(1, len(data) - OVERLAP_BYTES)
         blocks = range(0, last, BLOCK_BYTES)
@@ -122,10 +124,10 @@ class Registry:
         if self._known.is_in(data):
             return True
         nul, plain = data.count(b"\0"), data
-        # text, or UTF-16: what else is full of NULs is full of bytes that look like escapes and mean nothing
+        # text, or UTF-16: other data full of NULs is full of bytes that look like escapes and mean nothing
         is_text = nul < FEW or nul * 1_000 < len(data) or nul * 4 > len(data)
         if is_text and (b"\\" in data or any(mark in data for mark in _MARKS)):
-            plain = spellings.meant(data)  # many steps, of which the last one is the plainest
+            plain = spellings.meant(data)  # the last of many steps, which is the plainest
         return (plain != data and self._known.is_in(plain)) or shapes.has_key_in(plain, spellings.unbroken(plain))
 
     def _is_read_in(self, data: bytes | bytearray, *, is_content: bool) -> bool:
@@ -140,7 +142,7 @@ class Registry:
         """Return where secrets stand in `data`, in any spelling: in order, no two of them touch.
 
         Args:
-            with_words: short ones too, which are looked for as words.
+            with_words: return short secrets too, which are searched for as words.
         """
         found: list[tuple[int, int]] = []
         is_marked = spellings.MARK.search(data) is not None
@@ -160,9 +162,7 @@ class Registry:
         return merged
 
     def redact(self, text: str) -> str:
-        """Return `text` with `***` in place of every secret, known or by its shape, in whatever spelling it stands
-        there.
-        """
+        """Return `text` with `***` in place of every secret, known or by its shape, in any spelling."""
         data = text.encode("utf-8", "surrogatepass")
         pieces, at = [], 0
         for start, end in self.spans(data):
@@ -171,7 +171,7 @@ class Registry:
         return b"".join((*pieces, data[at:])).decode("utf-8", "replace") if pieces else text
 
     def redact_json(self, data: bytes, own: Collection[bytes] = ()) -> bytes:
-        """Return JSON of ours with `***` where a text of it holds a secret; it is as valid as before.
+        """Return this program's JSON with `***` where a text of it holds a secret; it is as valid as before.
 
         Args:
             own: texts that are this program's own words, and stay.
@@ -181,13 +181,12 @@ class Registry:
     def redact_lines(
         self, lines: bytearray, lengths: Sequence[int], clean: Sequence[int]
     ) -> tuple[bytearray, list[int]]:
-        """Return lines of results, one behind the other, and the length of each, without secrets; each is as valid as
-        before.
+        """Return lines of results without secrets, one behind the other, and the length of each line.
 
-        What a line says in this program's own words (its job, its outcome, its error's code) stays.
+        Each line is as valid as before. This program's own words in it (job, outcome, code of an error) stay.
 
         Args:
-            clean: so many bytes at the end of each line are known to hold no secret.
+            clean: for each line, how many bytes at its end are known to hold no secret.
         """
         changed: dict[int, bytes] = {}
         first = start = end = known = 0
@@ -280,7 +279,7 @@ def _changed(
 
 
 def _without_clean(lines: bytes, lengths: Sequence[int], clean: Sequence[int]) -> bytes:
-    """Return lines without so many bytes at the end of each."""
+    """Return lines without the bytes at the end of each line that `clean` counts."""
     ends = accumulate(lengths)
     return b"".join(
         [lines[end - length : end - known] for end, length, known in zip(ends, lengths, clean, strict=True)]

@@ -1,6 +1,6 @@
-"""What looks like a secret, whether this process knows it or not: tokens by their prefix, headers, signed URLs, keys.
+"""Texts that look like a secret, whether it is known or not: tokens by their prefix, headers, signed URLs, keys.
 
-`is_in` is quick: each shape is looked for by a byte of it that is rare. `spans` says where the secret part is.
+`is_in` is quick: each shape is searched for by a byte of it that is rare. `spans` says where the secret part is.
 """
 
 import base64
@@ -25,25 +25,25 @@ _QUICK: tuple[tuple[bytes, re.Pattern[bytes]], ...] = (
     (b"@", re.compile(rb"://[^\s/?#@\"'<>\\]{0,200}(?::[^\s/?#@\"'<>\\:]*|[^\s/?#@\"'<>\\:]{8,})@")),
     (b".", re.compile(rb"\.(?:eyJ|[0-9a-f]{40}(?<=v1\.[0-9a-f]{40}))")),
 )
-"""Of some shapes a byte that is found most quickly, and what decides. Each is also found in a text from which the small
-letter n was left out."""
+"""For some shapes, a byte that is found most quickly, and the pattern that decides. Each is also found in a text from
+which the small letter n was left out."""
 
 _WORDS: tuple[tuple[bytes, tuple[bytes, ...]], ...] = (
     (b" ", (b" PRIVATE KEY-----", b"Basic ", b"earer ", b"BEARER ", b"uthorizatio", b"UTHORIZATION")),
     (b"-", (b"+PRIVATE+KEY-----",)),
 )
-"""Of the others such a byte, and words of which one is there."""
+"""For the other shapes, such a byte, and words of which one must be there."""
 
 _ENCODED_PEM = (b"UFJJVkFURSBLRVktLS0tL", b"BSSVZBVEUgS0VZLS0tLS", b"QUklWQVRFIEtFWS0tLS0t")
 _ENCODED = (
     (b"LS0t", _ENCODED_PEM),
     (b"", (b"IBAAK", b"IBADANBgkqhkiG9w0BAQEFAASC", b"5052495641544520", b"020100028", b"0101010500048")),
 )
-"""What an RSA key has in Base64 and in hex: of its PEM the words before the key, at each of three offsets; of its DER
-(PKCS #1 and #8) the bytes before the modulus. Before some of them what they have in common."""
+"""Marks of an RSA key in Base64 and in hex: of its PEM the words before the key, at each of three offsets; of its DER
+(PKCS #1 and #8) the bytes before the modulus. Each group begins with a piece that its marks imply, or with none."""
 
 _RARE = 64
-"""A byte that is found so often is not rare (count)."""
+"""A byte that is found this often in a text is not rare (count)."""
 
 _NAMES = (
     rb"(?:[0-9A-Za-z]+[_-])*token|sig|signature|x-amz-(?:signature|credential)|x-goog-(?:signature|credential)"
@@ -73,7 +73,7 @@ _KEY_PARTS: tuple[tuple[bytes, re.Pattern[bytes], int], ...] = (
         0,
     ),
 )
-"""Private keys: as `_PARTS`."""
+"""Private keys, in the form of `_PARTS`."""
 _PARTS: tuple[tuple[bytes, re.Pattern[bytes], int], ...] = (
     (b"_", re.compile(rb"(?:gh[pousr]_[0-9A-Za-z]{10,}(?:[._-][0-9A-Za-z_-]{8,})*|github_pat_[0-9A-Za-z_]{10,})"), 0),
     (b"=", re.compile(rb"(?:^|[?&;#\s])(?i:" + _NAMES + rb")=([^&#\s\"'<>\\;]+)"), 1),
@@ -95,12 +95,12 @@ _PARTS: tuple[tuple[bytes, re.Pattern[bytes], int], ...] = (
     ),
     (b"@", _USERINFO, 0),
 )
-"""Of each shape what is always in it, what decides, and which group of it is the secret part."""
+"""For each shape, bytes that are always in it, the pattern that decides, and the group that is the secret part."""
 _BASIC = re.compile(rb"\bBasic[\s+]+([0-9A-Za-z+/]{6,}={0,2})")
 
 
 def is_in(text: bytes | bytearray) -> bool:
-    """Return whether `text` may hold one: quick, and sometimes wrong where it says yes."""
+    """Return whether `text` may hold something that looks like a secret: quick, but a yes is sometimes wrong."""
     for byte, pattern in _QUICK:
         if byte in text and _stands_in(pattern, byte, text):
             return True
@@ -108,7 +108,7 @@ def is_in(text: bytes | bytearray) -> bool:
 
 
 def _holds_one_of(groups: tuple[tuple[bytes, tuple[bytes, ...]], ...], text: bytes | bytearray) -> bool:
-    """Return whether a word of any group stands there, of which each has the group's own piece, or stands with it."""
+    """Return whether a word of any group stands in `text`; the words of a group stand only with its piece."""
     for piece, words in groups:
         if piece in text:
             for word in words:
@@ -118,8 +118,10 @@ def _holds_one_of(groups: tuple[tuple[bytes, tuple[bytes, ...]], ...], text: byt
 
 
 def _stands_in(pattern: re.Pattern[bytes], byte: bytes, text: bytes | bytearray) -> bool:
-    """Return whether `pattern`, which begins with `byte`, is found. Where that byte is rare, as at the ends of Base64,
-    it alone is searched for, which takes a fifth of the time."""
+    """Return whether `pattern`, which begins with `byte`, is found in `text`.
+
+    If that byte is rare, as at the ends of Base64, it alone is searched for, which takes a fifth of the time.
+    """
     at = -1
     for _ in range(_RARE if byte == b"=" else 0):
         at = text.find(byte, at + 1)
@@ -134,14 +136,14 @@ def is_encoded_in(text: bytes | bytearray, *, is_content: bool = False) -> bool:
     """Return whether `text`, which has no breaks of lines any more, may hold a private key in Base64 or hex.
 
     Args:
-        is_content: it is a file in Base64 that does not begin as a key does: only a PEM is looked for, which `known.py`
-            has done by the words around it.
+        is_content: `text` is a file in Base64 that does not begin as a key does: it could only hold a PEM, which
+            `known.py` has searched for by the words around it.
     """
     return not is_content and _holds_one_of(_ENCODED, text)
 
 
 def has_key_in(text: bytes, whole: bytes) -> bool:
-    """Return whether a private key stands in `text`, which is read as it is; `whole` is the same without breaks."""
+    """Return whether a private key stands in `text` as it is written; `whole` is the same without breaks."""
     is_there = b"PRIVATE" in text or is_encoded_in(whole)
     return is_there and any(pattern.search(each) for each in (text, whole) for _, pattern, _ in _KEY_PARTS)
 
@@ -158,7 +160,7 @@ def hits(text: bytes) -> Iterator[int]:
 
 
 def spans(text: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where the secret part of each stands in `text`."""
+    """Yield where the secret part of each text that looks like a secret stands in `text`."""
     for piece, pattern, group in _PARTS:
         if piece in text:
             yield from (found.span(group or found.lastindex or 0) for found in pattern.finditer(text))

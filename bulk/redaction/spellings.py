@@ -1,6 +1,6 @@
 """The ways in which a text may be written: escaped for JSON, as HTML entities, percent-encoded, several at once.
 
-Instead of every spelling of every secret being searched for, a text is read as it is meant, step by step until nothing
+Not every spelling of every secret is searched for. Instead, a text is read as it is meant, step by step until nothing
 changes, and the plain secret is searched for in each step. `plain` does so quickly; `views` also knows where each byte
 came from. A NUL is read as nothing, so that UTF-16 is read as its letters.
 """
@@ -35,7 +35,7 @@ def _percent(found: re.Match[bytes]) -> bytes:
 def _entity(found: re.Match[bytes]) -> bytes:
     digits, hexadecimal, name = found.groups()
     if name:
-        return _NAMED.get(name, b"&%s;" % name)  # a name that nobody knows may still be behind an escaped ampersand
+        return _NAMED.get(name, b"&%s;" % name)  # an unknown name may still be behind an escaped ampersand
     return _of_code(int(digits) if digits else int(hexadecimal, 16))
 
 
@@ -49,7 +49,7 @@ def _backslash(found: re.Match[bytes]) -> bytes:
 
 
 Step: TypeAlias = tuple[bytes, re.Pattern[bytes], Callable[[re.Match[bytes]], bytes]]
-"""A byte without which there is nothing to do, what is looked for, and what it means."""
+"""A byte without which there is nothing to do, the pattern of a spelling, and a function that returns its meaning."""
 
 _CODES = (
     rb"\\(?:\\*(?:u([dD][89abAB][0-9A-Fa-f]{2})\\+u([dD][c-fC-F][0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})"
@@ -77,11 +77,11 @@ _EXACT = re.compile(
     rb"\\(?:u([dD][89abAB][0-9A-Fa-f]{2})\\u([dD][c-fC-F][0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})"
     rb"|([\\/\"'bfnrt]))"
 )
-"""As JSON reads it, a backslash at a time: a secret may hold one itself, before what looks like an escape."""
+"""Escapes as JSON reads them, one backslash at a time: a secret may hold a backslash before a seeming escape."""
 
 
 def plain(text: bytes, *, is_quick: bool = False) -> Iterator[bytes]:
-    """Yield `text` as it is meant, after each step that changed it; nothing where it is written plainly.
+    """Yield `text` as it is meant, after each step that changed it; yield nothing if it is written plainly.
 
     Args:
         is_quick: quotes, backslashes and control characters may stay escaped.
@@ -107,7 +107,7 @@ def _plain(text: bytes, steps: tuple[Step, ...]) -> Iterator[bytes]:
 
 
 def meant(text: bytes) -> bytes:
-    """Return what the steps come to."""
+    """Return `text` after all steps, as it is meant."""
     for step in _plain(text, _STEPS):
         text = step
     return text
@@ -132,7 +132,7 @@ class View:
         self._is_unit: list[bool] = []  # and whether it is one spelled character, or plain text
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """Return where bytes `start` to `end` of this reading (end > start) stand in the text itself; whole units."""
+        """Return where bytes `start` to `end` (> `start`) of this reading stand in the original text; whole units."""
         if self._before is None:
             return start, end
         first = bisect_right(self._new, start) - 1
@@ -143,7 +143,7 @@ class View:
         return self._before.original(old_start, old_end)
 
     def after(self, pattern: re.Pattern[bytes], meant: Callable[[re.Match[bytes]], bytes]) -> "View | None":
-        """Return the reading in which what `pattern` finds is read as `meant`; None where it finds nothing."""
+        """Return the reading in which each match of `pattern` is replaced by `meant`; None if nothing changes."""
         pieces: list[bytes] = []
         view = View(b"", self)
         at = size = 0
@@ -175,8 +175,10 @@ class View:
 
 
 def views(text: bytes) -> Iterator[View]:
-    """Yield every reading of `text`, itself first; what comes last in each order of reading is also given without
-    blanks."""
+    """Yield every reading of `text`, the text itself first.
+
+    The last reading of each order of steps is also yielded without blanks.
+    """
     first = View(text)
     yield first
     yield from _views(first)

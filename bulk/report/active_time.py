@@ -1,4 +1,4 @@
-"""Time in which a run was at work, without the pauses between its epochs; what ended when, in a few bins. Pure."""
+"""The time in which a run was at work, without the pauses between its epochs, and ended items over that time. Pure."""
 
 import math
 from bisect import bisect_right
@@ -8,15 +8,15 @@ from bulk.report.record import OUTCOMES
 
 MOST_BINS = 120
 FINEST_S = 0.05
-"""Length of the timeline's bins at first (seconds); it doubles whenever there are four times as many as are shown."""
+"""Length of the timeline's bins at first (seconds). It doubles whenever there are four times `MOST_BINS` of them."""
 
 
 class ActiveTime:
-    """Moments as seconds of activity: the pauses between the epochs of a run are cut out.
+    """Converts moments to seconds of activity: the pauses between the epochs of a run are cut out.
 
     Args:
-        spans: start and end of each epoch in order (UTC epoch seconds). Where the clock jumped and two overlap, the
-            second counts from the end of the first.
+        spans: start and end of each epoch in order (UTC epoch seconds). Where the clock jumped and two epochs
+            overlap, the second one counts from the end of the first.
     """
 
     def __init__(self, spans: Sequence[tuple[float, float]]) -> None:
@@ -35,7 +35,7 @@ class ActiveTime:
         self.total_s = total
 
     def of(self, at: float) -> float:
-        """Return seconds of activity before `at` (UTC epoch seconds)."""
+        """Return the seconds of activity before `at` (UTC epoch seconds)."""
         place = bisect_right(self._starts, at) - 1
         if place < 0:
             return 0.0
@@ -43,19 +43,19 @@ class ActiveTime:
 
     @property
     def breaks_s(self) -> tuple[float, ...]:
-        """Where it was resumed (seconds of activity)."""
+        """The moments at which the run was resumed (seconds of activity)."""
         return tuple(self._offsets[1:])
 
 
 class Bins:
-    """Items that ended over active time, by outcome; few bins, whose length doubles as time goes by."""
+    """Counts of items that ended over active time, by outcome. Bins are few: their length doubles as time goes by."""
 
     def __init__(self) -> None:
         self.length_s = FINEST_S
         self.counts: list[list[int]] = []
 
     def row(self, at_s: float) -> list[int]:
-        """Return the bin of that moment (seconds of active time)."""
+        """Return the counts of the bin that the moment `at_s` falls into (seconds of active time)."""
         place = int(at_s / self.length_s)
         while place >= 4 * MOST_BINS:
             self._double()
@@ -73,7 +73,7 @@ class Bins:
         return [[sum(each) for each in zip(*self.counts[at : at + several], strict=True)] for at in starts]
 
     def shown(self, total_s: float) -> tuple[float, list[list[int]]]:
-        """Return the length (seconds) and counts of at most `MOST_BINS`, up to the end of the run."""
+        """Return the length (seconds) and the counts of at most `MOST_BINS` bins, up to the end of the run."""
         self.row(max(0.0, total_s - self.length_s / 2))
         several = math.ceil(len(self.counts) / MOST_BINS)
         return self.length_s * several, self._merged(several)

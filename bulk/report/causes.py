@@ -1,4 +1,4 @@
-"""Why items did not succeed, each cause once: items with one code whose messages differ only in what they name. Pure.
+"""Why items did not succeed: items with the same code share a cause if their messages differ in names alone. Pure.
 
 A message names what its item names: a repository, a path, a number. Those words are taken out before two messages are
 compared, so that fifty thousand of them become one cause with a count and three examples.
@@ -11,10 +11,10 @@ import msgspec
 
 MOST_EXAMPLES = 3
 MOST_CAUSES = 1_000
-"""Further ones of a code are put together: a message that names a thing of its own each time groups nothing."""
+"""Further causes of one job, outcome and code are put together: messages that all name new things can't be grouped."""
 
 SHORTEST_NAME = 3
-"""A shorter word of an item may stand in a message for something else (characters)."""
+"""Length of the shortest name that is taken out (characters): a shorter word may mean something else in a message."""
 
 _NUMBER = re.compile(r"\d+")
 
@@ -23,9 +23,9 @@ class Cause(msgspec.Struct):
     """One cause.
 
     Attributes:
-        message: what their messages share; empty where causes of one code were put together.
-        count: items.
-        examples: places of the first three of them among the items that were read.
+        message: what the messages of its items share; empty where causes of one code were put together.
+        count: number of its items.
+        examples: places of its first three items among the items that were read.
     """
 
     job: str
@@ -37,10 +37,10 @@ class Cause(msgspec.Struct):
 
 
 class Causes:
-    """The causes of all items that were noted, in the order in which they came.
+    """The causes of all items that were noted, in the order in which they first occurred.
 
     Attributes:
-        found: each of them.
+        found: all causes so far.
     """
 
     def __init__(self) -> None:
@@ -51,9 +51,9 @@ class Causes:
         """Take in an item; returns the number of its cause in `found`.
 
         Args:
-            place: of the item among those that were read.
-            kind: its job, outcome and code.
-            item: its fields.
+            place: place of the item among the items that were read.
+            kind: job, outcome and code of the item.
+            item: fields of the item.
         """
         words = common(message, item)
         if len(self.found) >= MOST_CAUSES and (*kind, words) not in self._numbers:
@@ -71,7 +71,7 @@ class Causes:
 
 
 def common(message: str, item: Mapping[str, object]) -> str:
-    """Return what `message` shares with those of other items: without the names in `item`, and without numbers."""
+    """Return `message` with `…` for each name in `item` and each number: the part that other items' messages share."""
     names = [value for value in item.values() if isinstance(value, str) and len(value) >= SHORTEST_NAME]
     for name in sorted(names, key=len, reverse=True):
         message = message.replace(name, "…")

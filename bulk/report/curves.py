@@ -1,7 +1,7 @@
 """The curves of a report's plots, over the time in which the run was at work. Pure.
 
-Throughput is the tally's, which is finer than a second; the others are made from the samples of the ledger. However
-long the run was, a curve has a few hundred points.
+The throughput is that of the tally, which is finer than a second; the other curves are made from the samples of the
+ledger. However long the run was, a curve has a few hundred points.
 """
 
 import itertools
@@ -31,9 +31,10 @@ class Curves(msgspec.Struct):
     """Everything that is plotted.
 
     Attributes:
-        started_at: of the run (UTC epoch seconds). total_s: how long it was at work.
-        breaks_s: where it was resumed (seconds of activity).
-        bin_s, outcomes: length of a bin (seconds), and for each the items that ended, in the order of `kinds` (counts).
+        started_at: start of the run (UTC epoch seconds). total_s: how long the run was at work (seconds).
+        breaks_s: the moments at which the run was resumed (seconds of activity).
+        bin_s, outcomes: length of a bin (seconds), and for each bin the items that ended, in the order of `kinds`
+            (counts).
         points_s: the moments of all following curves (seconds of activity).
         waits: kind -> items that waited (counts). Kinds that never occurred are left out.
         latencies: for each point, answers in each class (counts); empty where none came.
@@ -57,10 +58,10 @@ def curves(samples: Sequence[Sample], timeline: Timeline | None, time: ActiveTim
     """Return the curves of a run.
 
     Args:
-        samples: in the order of time; empty for a run that kept none.
-        timeline: of its report.
-        time: its epochs.
-        started_at: UTC epoch seconds.
+        samples: samples of the run in the order of time; empty for a run that kept none.
+        timeline: timeline of the run's report.
+        time: active time of the run.
+        started_at: start of the run (UTC epoch seconds).
     """
     groups = list(_grouped(samples, time))
     names = dict.fromkeys(bucket.name for sample in samples for bucket in sample.buckets)
@@ -87,8 +88,8 @@ def curves(samples: Sequence[Sample], timeline: Timeline | None, time: ActiveTim
 
 
 def _grouped(samples: Sequence[Sample], time: ActiveTime) -> Iterable[tuple[float, list[Sample]]]:
-    """Yield at most `MOST_POINTS` groups of neighbours, each with the moment of its last sample (seconds of
-    activity).
+    """Yield at most `MOST_POINTS` groups of neighbouring samples, each with the moment of its last sample (seconds
+    of activity).
     """
     size = max(1, math.ceil(len(samples) / MOST_POINTS))
     for first in range(0, len(samples), size):

@@ -1,6 +1,6 @@
-"""What a page needs so that a person can explore a report: every item that did not succeed, why, and the curves.
+"""The data with which a page lets a person explore a report: every item that did not succeed, why, and the curves.
 
-Items stand in columns, and texts that repeat in a table, because 100,000 of them become a file of a few megabytes so.
+Items stand in columns, and texts that repeat stand in a table, so that 100,000 items make a file of a few megabytes.
 All texts are those of `results.jsonl`, where they were redacted when they were written, and are redacted once more.
 """
 
@@ -32,7 +32,7 @@ _LEVEL = 6
 
 
 class _Row(Line):
-    """A line with all that is shown of it."""
+    """A line of `results.jsonl` with all fields that the page shows."""
 
     request_id: str | None = None
 
@@ -45,9 +45,9 @@ class Items(msgspec.Struct):
     """Items in columns. `job`, `outcome`, `code` and `message` are places in the tables of the plural names.
 
     Attributes:
-        index: their places among the items of their job, from 0.
-        label: each in a few words.
-        status: of the last answer (0: none came). at: when it was sent first (UTC epoch seconds).
+        index: places of the items in their job, from 0.
+        label: each item in a few words.
+        status: HTTP status of the last answer (0: none came). at: when the item was sent first (UTC epoch seconds).
         cause: places in the list of causes.
     """
 
@@ -70,12 +70,12 @@ class Items(msgspec.Struct):
 
 
 class Exploration(msgspec.Struct):
-    """All of it.
+    """Everything that a page needs to explore one run.
 
     Attributes:
-        items: of those that did not succeed, the first `MOST_ITEMS`, in the order of jobs and items.
-        total: how many did not succeed (count).
-        causes: of the items that are here.
+        items: the first `MOST_ITEMS` items that did not succeed, in the order of jobs and items.
+        total: how many items did not succeed (count).
+        causes: causes of the items in `items`.
     """
 
     items: Items
@@ -85,16 +85,16 @@ class Exploration(msgspec.Struct):
 
     @property
     def is_cut(self) -> bool:
-        """Whether some are not here."""
+        """Whether `items` lacks some of the items that did not succeed."""
         return self.total > len(self.items.index)
 
     def packed(self) -> str:
-        """Return it as JSON, compressed, in base64: what stands in the page."""
+        """Return the exploration as JSON, compressed, in base64, as it stands in the page."""
         return base64.b64encode(gzip.compress(msgspec.json.encode(self), _LEVEL, mtime=0)).decode("ascii")
 
 
 def explore(view: LedgerView, report: Report) -> Exploration:
-    """Return what there is to explore of the run that `report` is about.
+    """Return the exploration of the run that `report` is about.
 
     Raises:
         RunDirectoryError: the run directory can't be read, or is damaged.

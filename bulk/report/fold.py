@@ -1,8 +1,8 @@
 """One Report, folded from a run's ledger and result lines; text, JSON and HTML are made from it and from nothing else.
 
-Counts are the ledger's, and so is the tally that the run kept; without one, the lines of `results.jsonl` are read once
-and streamed: ten million cost no more memory than ten. Read `record.py` (what a report says), `run_state.py` (where a
-run stands), `tally.py` (what the items say), then this.
+The counts come from the ledger, and so does the tally that the run kept. Without a tally, the lines of `results.jsonl`
+are read once and streamed: ten million cost no more memory than ten. Read `record.py` (what a report says),
+`run_state.py` (where a run stands), `tally.py` (what the items say), then this.
 """
 
 import math
@@ -42,14 +42,14 @@ MOST_EPOCHS = 100
 MOST_ACTIONS = 100
 _MANY = 20
 _NAMED = 3
-"""So many jobs with one cause are named."""
+"""At most this many jobs with the same cause are named."""
 _ACCESS = frozenset((ErrorCode.FORBIDDEN, ErrorCode.NOT_FOUND, ErrorCode.UNAUTHORIZED))
 
 
 def fold(view: LedgerView, *, notes: Iterable[str] = (), now: float | None = None) -> Report:
-    """Return how the run of `view` went, or goes.
+    """Return the report of the run of `view`, which has ended or still goes on.
 
-    A process that folds its own run ends its epoch in the ledger first (`Ledger.finish`); else it counts as running.
+    A process that folds its own run ends its epoch in the ledger first (`Ledger.finish`), or the run counts as running.
 
     Args:
         notes: what else a person should know, such as what the check found.
@@ -107,8 +107,8 @@ def fold(view: LedgerView, *, notes: Iterable[str] = (), now: float | None = Non
 
 
 def _redacted(report: Report) -> Report:
-    """Return `report` without secrets; what is no text of somebody else's stays, because later commands must
-    find it.
+    """Return `report` without secrets. The words of Bulk, the run directory, the platform and the names of jobs and
+    operations stay as they are, because later commands must find them.
     """
     given = (report.run_dir, report.base_url, report.vendor, *(job.name for job in report.jobs))
     kinds = (job.operation for job in report.jobs)
@@ -119,8 +119,8 @@ def _redacted(report: Report) -> Report:
 
 
 def tally_of_a_running(view: LedgerView, now: float) -> Tally | None:
-    """Return the tally of this process's own run so far, to be kept up to date; None where the lines must be read at
-    its end.
+    """Return the tally of this process's own run so far, to be kept up to date; None where the result lines must be
+    read at the end of the run.
 
     Raises:
         RunDirectoryError: the ledger can't be read.
@@ -140,7 +140,7 @@ def _stored(view: LedgerView, names: Sequence[str], time: ActiveTime) -> Tally |
 
 
 def _tally(view: LedgerView, names: Sequence[str], time: ActiveTime) -> Tally:
-    """Return what the run kept, or else what its lines say."""
+    """Return the tally that the run kept, or else one made from its result lines."""
     try:
         tally = _stored(view, names, time)
         if tally is None:
@@ -155,9 +155,9 @@ def _tally(view: LedgerView, names: Sequence[str], time: ActiveTime) -> Tally:
 
 
 def _spans(run_state: RunState, now: float) -> Iterator[tuple[float, float]]:
-    """Start and end of each epoch. A killed one ended when it was last heard, or else when the next one began."""
+    """Yield start and end of each epoch. A killed epoch ended at its last status, or else when the next epoch began."""
     starts = [epoch.started_at for epoch in run_state.epochs]
-    for epoch, following in zip(run_state.epochs, [*starts[1:], None], strict=False):  # there may be none yet
+    for epoch, following in zip(run_state.epochs, [*starts[1:], None], strict=False):  # there may be no epoch yet
         if following is None and run_state.is_live:
             end = now
         elif epoch.ended_at is not None:
@@ -203,7 +203,7 @@ def _per_second(items: int, seconds: float) -> float:
 
 
 def _sum(run_state: RunState, field: str) -> int:
-    """Return the sum of all epochs, of which each counts from zero."""
+    """Return the sum of a field of the status over all epochs, each of which counts from zero."""
     return sum(getattr(epoch.status, field) for epoch in run_state.epochs if epoch.status is not None)
 
 
@@ -292,7 +292,7 @@ def _notes(run_state: RunState, jobs: Sequence[JobReport]) -> Iterator[str]:
 
 
 def _moment(at: float) -> datetime:
-    """Return the moment to the millisecond; the nearest day of the calendar for what is on none."""
+    """Return the moment `at` to the millisecond; for a moment outside the calendar, 1970 or its last moment."""
     try:
         return datetime.fromtimestamp(round(at, 3), UTC)
     except (ValueError, OverflowError, OSError):

@@ -14,7 +14,7 @@ import msgspec
 from bulk.model import ErrorCode, OutcomeKind
 
 OUTCOMES: tuple[str, ...] = tuple(kind.value for kind in OutcomeKind)
-"""In the order in which they are shown: succeeded, unchanged, failed, skipped, unknown."""
+"""The outcomes in the order in which they are shown: succeeded, unchanged, failed, skipped, unknown."""
 
 HINTS: Mapping[str, str] = MappingProxyType(
     {
@@ -45,7 +45,7 @@ class ProblemItem(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         index: its place among the job's items, from 0.
-        id: the user's own, or None.
+        id: the user's own id, or None.
         label: the item in a few words, such as `acme/api CODEOWNERS`.
         message: what the platform or the engine said, cut to 500 characters.
     """
@@ -77,9 +77,9 @@ class ErrorCount(msgspec.Struct, frozen=True, kw_only=True):
     """How often an error code occurred in a job.
 
     Attributes:
-        count: items.
+        count: items with this code (count).
         hint: what is usually behind it.
-        example: one of them.
+        example: one of these items.
     """
 
     code: str
@@ -102,15 +102,15 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         items: items of the job (count); None where that was never known.
-        outcomes: how many ended how; all five outcomes are there.
-        left: items without an outcome (count); None where `items` is.
-        superseded: those of the skipped that a later item makes superfluous (count).
+        outcomes: how many items ended in each outcome; all five outcomes are there.
+        left: items without an outcome (count); None where `items` is None.
+        superseded: skipped items that a later item makes superfluous (count).
         not_modified: items that the platform answered with 304, which costs no budget (count).
         started_at: the first send; ended_at: the last outcome. None where nothing ended yet.
-        active_s: between the two, without the time in which nothing ran.
-        per_second: items that ended per second of it.
-        problems: the first 20 that failed, are unknown, or were skipped, in this order.
-        slowest: up to 5, the slowest first.
+        active_s: time between `started_at` and `ended_at` in which the run was at work (seconds).
+        per_second: items that ended per second of `active_s`.
+        problems: the first 20 items that failed, are unknown, or were skipped, in this order.
+        slowest: up to 5 items, the slowest first.
     """
 
     name: str
@@ -139,10 +139,10 @@ class BucketReport(msgspec.Struct, frozen=True, kw_only=True):
     """One bucket.
 
     Attributes:
-        used: requests that the run spent from it, all epochs and windows (count).
+        used: requests that the run spent from the bucket in all epochs and windows (count).
         limit: requests in a window (count); None where the platform limits nothing.
         remaining: requests left when the run last looked (count).
-        reserve: kept for other users of the token (count).
+        reserve: requests kept for other users of the token (count).
         reset_at: when the bucket is full again, as last seen.
     """
 
@@ -160,10 +160,10 @@ class WaitReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         what: what they waited for.
-        count: how many items did.
-        until: when it ends, where known.
-        error: what went wrong last, where that is why they waited; empty where nothing did.
-        errors: how often something did, without a good answer in between (count).
+        count: items that waited for it (count).
+        until: when the wait ends, where known.
+        error: the last error, where an error is why they waited; empty where there was none.
+        errors: errors without a good answer in between (count).
     """
 
     what: str
@@ -177,10 +177,10 @@ class EpochReport(msgspec.Struct, frozen=True, kw_only=True):
     """One start of the run: the first, each resume and each retry is an epoch of its own.
 
     Attributes:
-        ended_at: when it ended, or was last heard of where it ended unexpectedly.
-        exit_code: None while it runs, and where it ended unexpectedly (killed, power cut).
-        why: the reason, for people; empty where it went to its end.
-        requests: requests sent (count); retries: of them, repeats of one that failed (count).
+        ended_at: when the epoch ended, or was last heard of where it ended unexpectedly.
+        exit_code: None while the epoch runs, and where it ended unexpectedly (killed, power cut).
+        why: the reason of its end, for people; empty where the run went to its end.
+        requests: requests sent (count); retries: requests that repeated a failed one (count).
     """
 
     number: int
@@ -197,11 +197,11 @@ class ActionReport(msgspec.Struct, frozen=True, kw_only=True):
     """Something that a person did to the run while it went on.
 
     Attributes:
-        at: when.
-        who: the user, and by what: `alice (cli)`; or the signal.
+        at: when it was done.
+        who: the user and the program, such as `alice (cli)`; or the signal.
         verb: `pause`, `resume`, `stop`, `set`.
-        args: what it was given.
-        result: the state that the run had then, or why it was refused.
+        args: the arguments of the verb.
+        result: the state that the run had then, or why the action was refused.
     """
 
     at: datetime
@@ -229,26 +229,29 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """How a run went: what `report.json` holds.
 
     Attributes:
-        version: of this record's meaning; 1.
+        version: version of the meaning of this record; 1.
         run_dir: the run directory, as the user named it.
-        state: `complete`; `stopped`: work is left; `lost`: also, and the process ended unexpectedly; `running`.
+        state: `complete`; `stopped`: work is left; `lost`: work is left, and the process ended unexpectedly;
+            `running`.
         exit_code: what the command exits with (interface.md §4); 3 for a lost run.
-        meaning: of the exit code, for people.
+        meaning: meaning of the exit code, for people.
         why: the reason of a stop, for people; empty where there was none.
         started_at: the first start; ended_at: the last end, or when the run was last seen.
-        wall_s: between the two; active_s: of that, the time in which it ran.
-        items: items of all jobs (count); None where a job's are not known.
-        outcomes: how many ended how; all five outcomes are there.
-        left: items without an outcome (count); None where `items` is.
-        superseded: those of the skipped that a later item makes superfluous (count).
+        wall_s: time between `started_at` and `ended_at` (seconds); active_s: the part of `wall_s` in which the run
+            was at work (seconds).
+        items: items of all jobs (count); None where those of a job are not known.
+        outcomes: how many items ended in each outcome; all five outcomes are there.
+        left: items without an outcome (count); None where `items` is None.
+        superseded: skipped items that a later item makes superfluous (count).
         not_modified: items that the platform answered with 304 (count).
         per_second: items that ended per active second.
-        requests: requests sent (count); retries: of them, repeats of one that failed (count).
+        requests: requests sent (count); retries: requests that repeated a failed one (count).
         settled: lost answers whose truth was found by reading (count).
-        waits: what was being waited for when the run was last seen; empty for a complete one.
+        waits: what items waited for when the run was last seen; empty for a complete run.
         actions: who paused, resumed, stopped or set what while it ran, the newest 100, the oldest of them first.
-        head: of the digest chain when this was written, in hexadecimal; None where the run has none: `bulk verify`.
-        next_command: the command that goes on with it; empty where nothing is left to do.
+        head: head of the digest chain when the report was written, in hexadecimal; None where the run has no chain: see
+            `bulk verify`.
+        next_command: the command that goes on with the run; empty where nothing is left to do.
         notes: what else a person should know.
     """
 

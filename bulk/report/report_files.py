@@ -1,6 +1,6 @@
-"""Where the report files come from: `report.json` and `report.html` appear whole or not at all (failures.md row 49).
+"""Writes the report files: `report.json` and `report.html` appear whole or not at all (failures.md row 49).
 
-A link that somebody has put in their place is replaced, never followed; what it pointed to stays as it was.
+A symbolic link in the place of one of them is replaced, never followed; the file that it points to stays as it was.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ def write_reports(report: Report, run_dir: Path, exploration: Exploration | None
     """Write both files into `run_dir`, closed to other users (0600).
 
     Raises:
-        RunDirectoryError: one can't be written. The run's truth is in its ledger: the report can be made again.
+        RunDirectoryError: a file can't be written. The run's truth is in its ledger: the report can be made again.
     """
     contents = {JSON_NAME: as_json(report), HTML_NAME: html.render(report, exploration).encode("utf-8", "replace")}
     try:

@@ -12,15 +12,17 @@ from bulk.report.run_state import RunState
 
 
 class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run; what can't be known of it is null.
+    """One run; values that can't be known are null.
 
     Attributes:
-        state: as of `bulk status`; also `checking`, and `damaged` where it can't be read: `why` says the reason.
-        items: of all jobs (count).
+        state: the state as in `bulk status`; also `checking`, and `damaged` where the run can't be read: `why` says the
+            reason.
+        items: items of all jobs (count).
         outcomes: how many items ended how.
-        started_at: when it was first started. ended_at: when its last process ended; null while one drives it.
-        exit_code: what the command exited with or would; null while it runs.
-        why: why it stopped; empty where it did not.
+        started_at: when the run was first started. ended_at: when its last process ended; null while a process drives
+            the run.
+        exit_code: the exit code that the command had or would have; null while the run goes on.
+        why: why the run stopped; empty where it did not stop.
     """
 
     run_dir: str
@@ -35,11 +37,11 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def runs_below(place: Path, origin: str, state_of: Callable[[Path], RunState | None]) -> list[ListedRun]:
-    """Return the run in `place`, if it is one, and those in its folders, the oldest first; what is none is left out.
+    """Return the runs in `place` itself and in its folders, the oldest first; a folder without a run is left out.
 
     Args:
         origin: name of the file that a run directory has before its ledger.
-        state_of: tells where a run stands that has a ledger.
+        state_of: returns where the run in a directory with a ledger stands.
     """
     return sorted(_found(place, origin, state_of), key=lambda run: (run.started_at or 0.0, run.run_dir))
 

@@ -1,8 +1,9 @@
-"""Where a run stands by its ledger: complete, stopped, lost, or what the process does that drives it.
+"""Where a run stands by its ledger: complete, stopped, lost, or in the state of the process that drives it.
 
-The report, `bulk status` and `bulk runs` agree on it. A run whose last epoch has no end goes on while a process holds
-its directory: it is `running`, `pausing`, `paused` or `draining`, as that process said last. Of another machine that
-can't be known, so when it was last heard decides. Otherwise it is `lost`: killed, or the power went.
+The report, `bulk status` and `bulk runs` agree on this state. A run whose last epoch has no end goes on while a process
+holds its directory: it is `running`, `pausing`, `paused` or `draining`, as that process said last. Whether a process of
+another machine holds the directory can't be known, so the time of its last status decides. A run whose last epoch has
+no end and that does not go on is `lost`: its process was killed, or the power went.
 """
 
 import shlex
@@ -25,7 +26,7 @@ SILENCE_S = 60.0
 
 
 def sum_known(counts: Iterable[int | None]) -> int | None:
-    """Return their sum (count); None where one is not known."""
+    """Return the sum of `counts`; None where one of them is not known."""
     found = list(counts)
     return None if None in found else sum(filter(None, found))
 
@@ -52,10 +53,10 @@ class RunState:
 
     Attributes:
         state: one of `status.LIVE`, or `complete`, `stopped`, `lost`.
-        stopped_with: the exit code of the process that stopped; None where none was told.
-        last: its last status, None where there never was one.
-        epochs: all of them, in order.
-        elsewhere: the command that goes on with it (ready for a shell), where a store does; empty: it goes on here.
+        stopped_with: the exit code that the process recorded when it stopped; None where it recorded none.
+        last: the last status of the run; None where there never was one.
+        epochs: all epochs of the run, in order.
+        elsewhere: the command that goes on with a run that a store has (ready for a shell); empty: it goes on here.
     """
 
     name: str
@@ -84,12 +85,12 @@ class RunState:
 
     @property
     def is_live(self) -> bool:
-        """Whether a process drives it."""
+        """Whether a process drives the run."""
         return self.state in LIVE
 
     @property
     def is_to_retry(self) -> bool:
-        """Whether it is complete, and some items did not succeed that no later one does."""
+        """Whether the run is complete, and some items did not succeed that no later item makes superfluous."""
         return self.state == "complete" and self.exit_code != 0
 
     @property
@@ -99,7 +100,7 @@ class RunState:
 
     @property
     def exit_code(self) -> int:
-        """What the command exited with or would; 3 while it runs and where it was lost."""
+        """The exit code that the command had or would have; 3 while the run goes on and where it was lost."""
         is_complete = self.state == "complete"
         return exit_codes.of_run(
             self.outcomes, self.superseded, is_complete=is_complete, stopped_with=self.stopped_with
@@ -110,7 +111,7 @@ def run_state_of(view: LedgerView, now: float, live: RunStatus | None = None) ->
     """Return where the run of `view` stands at `now` (UTC epoch seconds).
 
     Args:
-        live: what its process says at this moment; None: what it wrote down last counts.
+        live: status that the process of the run gives at this moment; None: the last status in the ledger counts.
 
     Raises:
         RunDirectoryError: the ledger can't be read.
@@ -138,12 +139,12 @@ def run_state_of(view: LedgerView, now: float, live: RunStatus | None = None) ->
 
 
 def _known(seen: int | None, recorded: int) -> int | None:
-    """Return what the last epoch said, if it did: items of a derived job are counted only while it runs."""
+    """Return the items (count) that the last epoch saw, else those recorded: derived items are counted in the run."""
     return seen if seen is not None else recorded if recorded >= 0 else None
 
 
 def _with_newest(epochs: tuple[Epoch, ...], newest: RunStatus | None) -> tuple[Epoch, ...]:
-    """Return the last epoch with the newest status, which it has by itself only once it has ended."""
+    """Return `epochs`, the last of them with the newest status, which it has by itself only once it has ended."""
     if not epochs or newest is None or epochs[-1].status is not None or newest.at < epochs[-1].started_at:
         return epochs
     return (*epochs[:-1], msgspec.structs.replace(epochs[-1], status=newest))
@@ -175,7 +176,7 @@ def _is_running(last: Epoch, view: LedgerView, now: float) -> bool:
 
 
 def next_command(run_state: RunState, run_dir: Path) -> str:
-    """Return the command that goes on, ready for a shell; empty where nothing is left to do."""
+    """Return the command that goes on with the run, ready for a shell; empty where nothing is left to do."""
     if run_state.is_live and run_state.state != "paused":
         return f"bulk watch {_quoted(run_dir)}"
     if run_state.elsewhere:

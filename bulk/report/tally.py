@@ -1,8 +1,8 @@
 """What is learned from every finished item, in constant memory: examples, times, a timeline.
 
-A run keeps it up to date while it goes, and the ledger stores it with each group; where it was not kept (after a retry,
-for older runs) every line of `results.jsonl` is read once. The order of the items makes no difference. Pure but for the
-iterator it is given. How many ended how is not counted here: that is the ledger's to say.
+A run keeps its tally up to date while it goes on, and the ledger stores the tally with each group of records; where
+none was kept (after a retry, for older runs) every line of `results.jsonl` is read once. The order of the items makes
+no difference. Pure but for the iterator it is given. Outcomes are not counted here, because the ledger counts them.
 """
 
 import bisect
@@ -41,11 +41,11 @@ _Wrong: TypeAlias = LineError | ItemError
 
 
 class JobTally:
-    """What the lines of one job say.
+    """The tally of the items of one job.
 
     Attributes:
-        items: taken in (count).
-        first_at: the first send; last_at: the last outcome (UTC epoch seconds); None before any line.
+        items: items taken in (count).
+        first_at: the first send; last_at: the last outcome (UTC epoch seconds); None before any item.
         not_modified: answers with status 304 (count).
         examples: error code -> the first item with it.
     """
@@ -125,7 +125,7 @@ class JobTally:
 
     @property
     def state(self) -> bytes:
-        """All of it as JSON, for `restore`."""
+        """The whole tally as JSON, for `restore`."""
         steps = {step: seen for step, seen in enumerate(self._steps) if seen}
         return msgspec.json.encode(
             JobTallyRow(
@@ -134,10 +134,10 @@ class JobTally:
         )
 
     def restore(self, stored: StoredTally) -> None:
-        """Go on from a `state`.
+        """Go on from a stored `state`.
 
         Raises:
-            msgspec.DecodeError: it is none.
+            msgspec.DecodeError: `stored` holds no `state`.
         """
         found = msgspec.json.decode(stored.json, type=JobTallyRow)
         self.items, self.first_at, self.last_at = stored.items, found.first_at, found.last_at
@@ -149,18 +149,18 @@ class JobTally:
 
     @property
     def problems(self) -> tuple[ProblemItem, ...]:
-        """The first 20: failed before unknown before skipped, each in the order of the items."""
+        """The first 20 items that did not succeed: failed, then unknown, then skipped, each in item order."""
         kinds = sorted(self._problems, key=lambda kind: _GRAVITY.get(kind, 9))
         return tuple(problem for kind in kinds for problem in self._problems[kind])[:MOST_PROBLEMS]
 
     @property
     def slowest(self) -> tuple[SlowItem, ...]:
-        """Up to 5, the slowest first."""
+        """Up to 5 items, the slowest first."""
         return tuple(self._slow)
 
     @property
     def elapsed(self) -> Elapsed | None:
-        """Percentiles; None where nothing was sent."""
+        """Percentiles of the time that items took; None where nothing was sent."""
         if not any(self._steps):
             return None
         longest_ms = self._slow[0].elapsed_ms
@@ -175,15 +175,15 @@ class JobTally:
 
 
 class Tally:
-    """What all items say. `read` and `add` may be called again with further ones.
+    """The tally of all items. `read` and `add` may be called again with further items.
 
     Args:
-        jobs: their names, by number; an item of another job is ignored.
-        time: the epochs of the run; while it goes, the last one has no end.
+        jobs: names of the jobs, in the order of their numbers; a line of another job is ignored.
+        time: the epochs of the run; while the run goes on, the last epoch has no end.
         stored: what `add` returned before.
 
     Raises:
-        msgspec.DecodeError: what was stored is no tally.
+        msgspec.DecodeError: `stored` holds no tally.
     """
 
     def __init__(self, jobs: Iterable[str], time: ActiveTime, stored: Mapping[int, StoredTally] | None = None) -> None:
@@ -206,7 +206,7 @@ class Tally:
         """Take in lines of `results.jsonl`, each item's once.
 
         Raises:
-            msgspec.DecodeError, UnicodeDecodeError: one is no such line.
+            msgspec.DecodeError, UnicodeDecodeError: a line is none of `results.jsonl`.
         """
         active, bins = self._time.of, self._bins
         for raw in lines:
@@ -220,7 +220,7 @@ class Tally:
             bins.row(active(ended_at))[_PLACES[line.outcome]] += 1
 
     def add(self, items: Iterable[Finished]) -> dict[int, StoredTally]:
-        """Take in items as they end; returns what must be stored anew, by the number of the job."""
+        """Take in items as they end; returns the tallies to store anew, by number of the job (-1: the whole run)."""
         active, bins = self._time.of, self._bins
         changed: set[str] = set()
         for item in items:
@@ -245,7 +245,7 @@ class Tally:
 
     @property
     def slowest(self) -> tuple[SlowItem, ...]:
-        """Up to 5 of all jobs, the slowest first."""
+        """Up to 5 items of all jobs, the slowest first."""
         every = [slow for job in self.jobs.values() for slow in job.slowest]
         return tuple(sorted(every, key=lambda slow: -slow.elapsed_ms)[:MOST_SLOW])
 
@@ -273,5 +273,5 @@ def label_of_redacted(fields: Mapping[str, object]) -> str:
 
 
 def shortened(text: str, most: int = MOST_LABEL) -> str:
-    """Return a text of so many characters at most."""
+    """Return `text` cut to at most `most` characters."""
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,4 +1,4 @@
-"""What a tally takes in and keeps: what it needs of a line of results, and its own state as the ledger stores it."""
+"""The records of a tally: the part of a result line that it takes in, and its state as the ledger stores it."""
 
 from datetime import UTC, datetime
 from typing import Literal
@@ -12,7 +12,7 @@ _RESULT = b',"result":'
 
 
 class LineError(msgspec.Struct):
-    """`error` of a line."""
+    """The field `error` of a line."""
 
     code: str
     message: str = ""
@@ -39,7 +39,7 @@ _decode = msgspec.json.Decoder(Line).decode
 
 
 def read_line(line: bytes) -> Line:
-    """Return what a tally needs of a line: of what went well the head, as results may be megabytes.
+    """Return the part of a line that a tally needs: for a success only its head, because results may be megabytes.
 
     Where an item itself has a field `result`, the head is not a whole JSON object, and the line is decoded as it is.
     """
@@ -55,7 +55,7 @@ def read_line(line: bytes) -> Line:
 
 
 class JobTallyRow(msgspec.Struct, array_like=True):
-    """Of a `JobTally`."""
+    """The stored state of a `JobTally`."""
 
     first_at: float | None
     last_at: float | None
@@ -67,7 +67,7 @@ class JobTallyRow(msgspec.Struct, array_like=True):
 
 
 class RunTallyRow(msgspec.Struct, array_like=True):
-    """Of a whole `Tally`: its timeline."""
+    """The stored state of a whole `Tally`: its timeline."""
 
     length_s: float
     bins: list[list[int]]

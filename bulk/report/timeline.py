@@ -1,4 +1,4 @@
-"""What the plots of a report are made from: a sample each second while the run goes, a blob of the ledger each minute.
+"""The samples that the plots of a report are made from: one each second, stored as a blob of the ledger each minute.
 
 A sample says what happened since the one before and where things stood, in the figures of the status; so a plot needs
 no result lines. The blob of the current minute is written again with every status, in the same transaction: no sync is
@@ -18,9 +18,9 @@ from bulk.status import RunStatus, WaitKind
 
 SAMPLE_S, LATER_SAMPLE_S = 1.0, 10.0
 LATER_AFTER_S = 24 * 3600.0
-"""How far samples lie apart, and from which age of the run on they do so at `LATER_SAMPLE_S` (seconds)."""
+"""Time between two samples, and the age of the run from which on that time is `LATER_SAMPLE_S` (seconds)."""
 EARLY_S = 0.1
-"""A sample may come so much before its time: the status does not come to the millisecond (seconds)."""
+"""How much too early a sample may come, because a status does not come to the millisecond (seconds)."""
 
 MINUTE_S = 60
 MOST_BLOB_BYTES = 4 * 1024 * 1024
@@ -43,9 +43,9 @@ class Sample(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         at: UTC epoch seconds.
         outcomes: number of the job -> items that ended since the sample before, in the order of `OUTCOMES` (counts).
-        concurrency: requests that might be in flight; in_flight: that were (counts).
+        concurrency: requests that might be in flight; in_flight: requests that were (counts).
         waits: kind of the wait -> items (count).
-        latencies: answers since the sample before, in the classes that `LATENCIES_S` of the governor ends (counts).
+        latencies: answers since the sample before, by class; `LATENCIES_S` of the governor bounds the classes (counts).
     """
 
     at: float
@@ -62,7 +62,7 @@ class Timeline:
 
     Args:
         began_at: when the run began (UTC epoch seconds).
-        stored: the newest minute that the ledger has: a process that resumes within it adds to it.
+        stored: the newest minute in the ledger: a process that resumes within that minute adds to it.
     """
 
     def __init__(self, began_at: float, stored: Minute | None = None) -> None:
@@ -79,7 +79,7 @@ class Timeline:
 
         Args:
             latencies: see `Sample.latencies`, of all answers so far.
-            is_last: one is due at the end of a process.
+            is_last: whether the process ends: then a sample is due in any case.
         """
         if status.at < self._due and not is_last:
             return None
@@ -129,8 +129,10 @@ class Timeline:
 
 
 def read_minutes(minutes: Iterable[Minute]) -> list[Sample]:
-    """Return the samples of some minutes, in their order; a minute that can't be read is left out: plots are no
-    truth."""
+    """Return the samples of some minutes, in their order.
+
+    A minute that can't be read is left out: nothing but the plots depends on it.
+    """
     found: list[Sample] = []
     for minute in minutes:
         try:
@@ -142,7 +144,7 @@ def read_minutes(minutes: Iterable[Minute]) -> list[Sample]:
 
 
 def merged(minutes: Sequence[Minute]) -> list[Minute]:
-    """Return each minute once, in order, with the samples of all who told of it."""
+    """Return each minute once, in order, with the samples of all workers that recorded it."""
     told: dict[int, list[Minute]] = {}
     for minute in minutes:
         told.setdefault(minute.minute, []).append(minute)
@@ -157,7 +159,7 @@ def merged(minutes: Sequence[Minute]) -> list[Minute]:
 
 
 def outcomes_of(sample: Sample, jobs: Mapping[int, str]) -> list[int]:
-    """Return items of these jobs that ended since the sample before, in the order of `OUTCOMES` (counts)."""
+    """Return the items of `jobs` that ended since the sample before, in the order of `OUTCOMES` (counts)."""
     totals = [0] * len(OUTCOMES)
     for number, counts in sample.outcomes.items():
         if number in jobs:

@@ -1,7 +1,7 @@
 """The embedded platform: a real HTTP server on loopback that behaves like the specification, for rehearsals and tests.
 
-It imports nothing of the engine. `running` serves inside this process, `serve` until a signal comes; how it is built
-and how an area is added stands in `server.py`.
+It imports nothing of the engine. `running` serves inside this process, `serve` until a signal comes; `server.py`
+explains how it is built and how an area is added.
 """
 
 from bulk.sandbox.server import Sandbox, opened, running, serve

@@ -1,6 +1,6 @@
 """The sandbox's only clock, and the only place that knows how instants are written.
 
-Everything that asks for the time, waits, or formats an instant comes here. Instants are UTC epoch seconds (float).
+All code that asks for the time, waits, or formats an instant uses this module. Instants are UTC epoch seconds (float).
 A test or a simulation passes a clock of its own; nothing else in this package reads the system's time.
 """
 
@@ -15,7 +15,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the sandbox needs to know about time."""
+    """The clock that a sandbox needs."""
 
     def now(self) -> float:
         """Return the present instant (UTC epoch seconds)."""

@@ -1,4 +1,4 @@
-"""The sandbox as a whole: put together, opened, served.
+"""The sandbox as a whole: how it is put together, opened and served.
 
 Reading order: this file, `http/pipeline.py` (what happens to every request), then an area, for example
 `areas/organizations/`.
@@ -21,9 +21,9 @@ work inside `async with call.writing(key):`. What the area keeps for as long as 
 `Area.start` and kept by `context.put`; work after the answer goes to `context.background`; work that blocks to `await
 context.blocking(work)`.
 
-Everything that is not decided by the requests is passed in: the clock, and how blocking work is done. With a clock in
-virtual time and `inline`, no thread and no socket is needed: `Sandbox.server` is a factory of protocols for in-memory
-connections.
+The clock, and the way in which blocking work is done, are passed in; all else is decided by the requests. With a clock
+in virtual time and `inline`, no thread and no socket is needed: `Sandbox.server` is a factory of protocols for
+in-memory connections.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ SHUTDOWN_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class ShownApp:
-    """An App, as whoever starts the sandbox needs it; `key` is its private key, where that was made here."""
+    """An App, for the person who starts the sandbox; `key` is its private key, where the sandbox has made it."""
 
     slug: str
     client_id: str
@@ -77,7 +77,7 @@ class Sandbox:
 
     Attributes:
         context: its parts.
-        server: a factory of protocols: what `loop.create_server` or an in-memory connection takes.
+        server: a factory of protocols, for `loop.create_server` or an in-memory connection.
         base_url: `http://HOST:PORT/api/v3`; empty while it is not served on a socket.
     """
 
@@ -92,13 +92,13 @@ class Sandbox:
 
     @property
     def tokens(self) -> Mapping[str, str]:
-        """The tokens of the standard data that a seed file left there, and whose each of them is."""
+        """The tokens of the standard data that the state has, and the user of each."""
         state = self.context.state
         return {text: whose for text, whose in STANDARD_TOKENS.items() if state.token(text) is not None}
 
     @property
     def apps(self) -> list[ShownApp]:
-        """The Apps, and the private keys that were made here."""
+        """The Apps, with the private keys that the sandbox has made."""
         found = []
         for app in self.context.apps.every:
             key = private_key_of(self.context.directory, app.slug)
@@ -123,11 +123,11 @@ async def opened(
     """Make a sandbox that is ready to answer, without a socket.
 
     Args:
-        settings: what it is started with.
-        clock: where it gets the time from; None: the machine's.
+        settings: the settings of the sandbox.
+        clock: its source of time; None: the machine's clock.
         blocking: how it does work that blocks.
-        areas: what it serves.
-        observe: sees every answer (`observing.py`); None: as the environment says, which is nobody.
+        areas: the areas that it serves.
+        observe: called with every answer (`observing.py`); None: the observer that the environment names, if any.
 
     Raises:
         SettingError: the state, the seed data or the journal can't be used.
@@ -193,14 +193,15 @@ async def serve(settings: Settings, ready: Callable[[Sandbox], None]) -> None:
     """Serve until SIGINT or SIGTERM comes, or the caller cancels; then end cleanly.
 
     Args:
-        settings: what the sandbox is started with.
+        settings: the settings of the sandbox.
         ready: called once when requests are answered at its `base_url`.
 
     Raises:
-        SettingError: it can't be started like this.
+        SettingError: the sandbox can't be started with these settings.
     """
     async with running(settings) as sandbox:
-        # The signals are caught before anybody is told where to find the server: who was told may stop it at once.
+        # The signals are caught before `ready` is called, because the program that learns the address may stop the
+        # server at once.
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             ready(sandbox)
             async for _ in signals:

@@ -1,6 +1,6 @@
-"""What a sandbox is started with, and how the texts of the command line become it.
+"""The settings of a sandbox, and how they are read from the texts of the command line.
 
-Whatever is wrong here is a `SettingError` that says what, why, and how it is written right. Nothing in this file
+A wrong setting is a `SettingError` that says what is wrong, why, and how it is written right. Nothing in this module
 opens a file or a socket.
 """
 
@@ -33,7 +33,7 @@ BASE_PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
 
 
 class SettingError(ValueError):
-    """The sandbox can't be started like this. The message says what is wrong, why, and gives an example."""
+    """The sandbox can't be started with these settings. The message says what is wrong, why, and gives an example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class ExtraToken:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything a sandbox is started with.
+    """All settings of a sandbox.
 
     Attributes:
         host: address to listen on.
@@ -103,15 +103,14 @@ class Settings:
         rate_limit_off: no limits at all, and `GET /rate_limit` is 404.
         tokens: tokens besides those of the data.
         latency_ms: how long every request takes besides its own work (milliseconds, >= 0).
-        faults: share (0 to 1) of requests hit by each kind; `rate_limit:KIND` hits `GET /rate_limit`, which is else
-            spared.
+        faults: share (0 to 1) of requests hit by each kind; only `rate_limit:KIND` hits `GET /rate_limit`.
         fault_seed: the same seed and order of requests gives the same faults.
         journal: file that gets one JSON line for each request; None: none.
         deliver_to: names or addresses of hosts that webhooks may reach besides loopback.
         etag: `token`: validators depend on who asked, as the public platform's do; `content`: on the answer alone.
-            Where nothing is said, it is `token` for the vendor `github`.
-        mint_lag_s: a new token of an installation is not taken for so long (seconds).
-        base_path: what the path of every request begins with; empty, as a cloud edition has it.
+            The default is `token` for the vendor `github`.
+        mint_lag_s: how long a new token of an installation is refused after it was made (seconds).
+        base_path: the beginning of the path of every request; empty, as in a cloud edition.
     """
 
     host: str = "127.0.0.1"
@@ -191,10 +190,10 @@ class Settings:
         etag: str | None = None,
         mint_lag: float | str = 0.0,
     ) -> Settings:
-        """Return the settings that the options of `bulk sandbox` name, each as its text stands on the command line.
+        """Return the settings for the options of `bulk sandbox`, each given as its text on the command line.
 
         Raises:
-            SettingError: one of them is wrong.
+            SettingError: an option is wrong.
         """
         off = "off" in rate_limit
         if off and len(rate_limit) > 1:
@@ -234,7 +233,7 @@ def _rate_limit(text: str) -> tuple[str, RateLimit]:
 
 
 def _token(text: str) -> ExtraToken:
-    # The message leaves the text out: it holds a token.
+    # The message leaves the text out, because it holds a token.
     found = re.fullmatch(r"([\x21-\x39\x3b-\x3c\x3e-\x7e]+)=([A-Za-z0-9-]+)(?::([0-9]+(?:\.[0-9]+)?))?", text)
     if found is None:
         raise SettingError("--token: write NAME=USER or NAME=USER:SECONDS, as in rehearsal=alice:90 (no spaces)")

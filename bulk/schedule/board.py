@@ -1,4 +1,4 @@
-"""Says when jobs are complete and how they went. One process sees that by itself; of several, none does."""
+"""Says when jobs are complete and how they went. A process that works alone sees it itself; one of several does not."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,12 +7,12 @@ from bulk.schedule.job_progress import JobProgress
 
 
 class Board(Protocol):
-    """What is known of the jobs of a run, whoever works on it.
+    """What is known of the jobs of a run, whichever processes work on it.
 
     Attributes:
-        is_shared: others work on the run, too: this process does only what joins (`Scheduler.join`).
-        expects_more: items may still join: that nothing is left now is no end.
-        free: items that nobody works on yet, as far as this process may get them (count).
+        is_shared: other processes work on the run, too: this one does only the parts that join (`Scheduler.join`).
+        expects_more: items may still join, so the run does not end when nothing is left now.
+        free: items that no process works on yet and that this one may get (count).
     """
 
     is_shared: bool

@@ -9,13 +9,13 @@ from bulk.model import OutcomeKind
 from bulk.schedule.waves import NEVER, Waves
 
 REMEMBERED = 200
-"""Items over which the cost of an item is averaged: a run over things that changed and did not learns which it is."""
+"""Items over which the cost of an item is averaged (count): a run learns whether its items have changed or not."""
 
 ESTIMATE_FROM = 20
-"""From so many finished items on, what an item costs is estimated from them."""
+"""Finished items from which on the cost of an item is estimated from them (count)."""
 
 BLOCK_BYTES = 64 * 1024
-"""Bits of items that are looked over at once (bytes)."""
+"""How much of the bits of items is looked over at once (bytes)."""
 
 
 class JobState(StrEnum):
@@ -32,16 +32,16 @@ class JobProgress:
 
     Attributes:
         items: items of the job that this process works on (count): all, or the first ones where there is a `--limit`.
-        beyond: items behind these that ended in an earlier process, which had no such limit (count).
-        elsewhere: items that others work on, or nobody yet (count); their bits are 1, so that they are passed by.
-        done: one bit per item: has an outcome, or is not for this process to do.
-        ended: how many ended how.
-        paid_each: requests that an item of it costs the bucket, a moving mean of the last ones (count).
-        finished: items of it that ended in this process (count). paid: requests that these cost the bucket (count).
-        is_known: its items are known; not yet where they are made from another job's results.
-        copies: one bit per item: it is not offered, as it gets the outcome of an earlier one; None: there are none.
-        waves: how its items are cut; offered_until: behind which of them nothing is offered yet.
-        copies_left: those without an outcome (count). passed: one bit per item: done or a copy; None: as `done`.
+        beyond: items behind these that ended in an earlier process without such a limit (count).
+        elsewhere: items that other processes work on, or none yet (count); their bits are 1, so they are passed by.
+        done: one bit per item: 1 if it has an outcome, or is not for this process to do.
+        ended: how many items ended with each kind of outcome.
+        paid_each: requests that an item costs the bucket, a moving mean over the last items (count).
+        finished: items that ended in this process (count). paid: requests that these cost the bucket (count).
+        is_known: whether the items are known; not yet where they are made from another job's results.
+        copies: one bit per item: 1 if it gets the outcome of an earlier item and is not offered; None: no copies.
+        waves: how the items are cut. offered_until: index from which on no item is offered yet.
+        copies_left: copies without an outcome (count). passed: one bit per item: done or a copy; None: as `done`.
     """
 
     items: int
@@ -62,42 +62,42 @@ class JobProgress:
     offered_until: int = NEVER
 
     def leave_all(self) -> None:
-        """Leave all of it to others, until this process takes something on; `ended` is then what ended here."""
+        """Leave all items to other processes, until this one takes some on; `ended` then counts what ended here."""
         self.done = bytearray(b"\xff" * len(self.done))
         self.ended, self.superseded, self.beyond, self.elsewhere = {}, 0, 0, self.items
 
     def take_on(self, indexes: Iterable[int]) -> None:
-        """Take on these items: none of them was this process's, and none has an outcome."""
+        """Take on these items, which were not for this process to do and have no outcome."""
         for index in indexes:
             self.done[index >> 3] &= ~(1 << (index & 7)) & 0xFF
             self.elsewhere -= 1
 
     def begin(self, items: int, done: bytearray) -> None:
-        """Begin with the items that are known now, and which of them have an outcome; `ended` also counts those behind
-        them.
+        """Begin with the number of items that is known now, and the bits of those that are done; `ended` also counts
+        items behind them.
         """
         self.items, self.done = items, done
         self.beyond = sum(self.ended.values()) - int.from_bytes(done, "little").bit_count()
         self.cut()
 
     def cut(self) -> None:
-        """Offer no more than the wave in which the first item stands that is left."""
+        """Offer items only up to the end of the wave that holds the first item that is left."""
         if self.waves is not None:
             self.offered_until = self.waves.offered_until(self.items, self.next_left(0))
 
     @property
     def total(self) -> int:
-        """Items that this process works on, and those behind them that have an outcome (count)."""
+        """Items that this process works on, and items behind them that have an outcome (count)."""
         return self.items + self.beyond
 
     def note_paid(self, requests: int) -> None:
-        """Note that an item has ended that cost so many requests."""
+        """Note that an item has ended that cost its bucket this many requests."""
         self.finished += 1
         self.paid += requests
         self.paid_each += (requests - self.paid_each) / min(self.finished, REMEMBERED)
 
     def cost_of_one(self, most: int) -> float:
-        """Return requests that one more item costs its bucket: measured, or `most`."""
+        """Return how many requests one more item costs its bucket: measured, or else `most`."""
         return self.paid_each if self.finished >= ESTIMATE_FROM else float(most)
 
     def is_done(self, index: int) -> bool:
@@ -109,7 +109,7 @@ class JobProgress:
         return self._next_without(self.done, index)
 
     def next_offered(self, index: int) -> int:
-        """Return the same of those that are offered: copies are not."""
+        """Return the first item from that one on that is offered, which a copy is not; `items` if there is none."""
         bits = self.done if self.passed is None else self.passed
         is_next = index < self.items and not bits[index >> 3] & (1 << (index & 7))  # as nearly always
         found = index if is_next else self._next_without(bits, index)
@@ -137,7 +137,7 @@ class JobProgress:
         return self.copies is not None and bool(self.copies[index >> 3] & (1 << (index & 7)))
 
     def set_copies(self, copies: bytearray) -> None:
-        """Note that these items, one bit each, get the outcome of earlier ones. `done` and `items` are known."""
+        """Note the items (one bit each) that get the outcome of earlier ones. `done` and `items` must be known."""
         if any(copies):
             done, mine = int.from_bytes(self.done, "little"), int.from_bytes(copies, "little")
             self.copies, self.copies_left = copies, (mine & ~done).bit_count()

@@ -1,8 +1,9 @@
-"""Which items may begin, where they wait for single items of other jobs: a count for each key, and no look at any item.
+"""Counts which items may begin that wait for single items of other jobs: one count for each key; no item is read.
 
-When an item ends, its key has one less to wait for. A key that has nothing left to wait for opens the items behind it,
-and one of which something has failed dooms them. So an item takes the same time however many there are, and a byte and
-a bit; two bytes where it waits for several jobs. Nothing of this is kept: what has ended is in the ledger. Pure.
+When an item ends, its key has one item less to wait for. A key with nothing left to wait for opens the items behind it;
+if an item with that key failed, they are doomed. So an item takes the same time however many there are, and a byte and
+a bit of memory; two bytes where it waits for several jobs. The counts are not stored: the ledger knows what has ended.
+Pure.
 """
 
 from array import array
@@ -22,7 +23,7 @@ _FAILED, _FAILED_WIDE = 2**8 - 1, 2**32 - 1
 
 
 class Doomed:
-    """What waits for a key, of which `culprit`, an item of the job that is needed, did not succeed."""
+    """Items that wait for a key; `culprit`, an item of the needed job with that key, did not succeed."""
 
     __slots__ = ("culprit", "edge", "key", "links")
 
@@ -31,7 +32,7 @@ class Doomed:
 
     @property
     def items(self) -> Sequence[int]:
-        """Their indexes."""
+        """The indexes of the doomed items."""
         return self.links.behind(self.key)
 
 
@@ -49,7 +50,7 @@ class Opened:
         self._items.append(index)
 
     def take(self, count: int) -> "array[int]":
-        """Return the next ones, at most `count`."""
+        """Return the next items, at most `count`."""
         found = self._items[self._first : self._first + count]
         self._first += len(found)
         if self._first >= _COMPACT_FROM and self._first * 2 >= len(self._items):
@@ -59,14 +60,14 @@ class Opened:
 
 
 class _Bytes(bytearray):
-    """Counts of what items wait for."""
+    """For each item, how many needs it waits for."""
 
     def more(self, index: int) -> None:
         """Add one to a count."""
         self[index] += 1
 
     def less(self, index: int) -> int:
-        """Take one off a count; return what is left."""
+        """Take one off a count; return the new count."""
         left = self[index] - 1
         self[index] = left
         return left
@@ -81,12 +82,12 @@ class _Flags:
         self._bits = bytearray(length // 8 + 1)
 
     def less(self, index: int) -> int:
-        """Take one off a count that is one; return what is left."""
+        """Take one off a count that is one; return the new count."""
         self._bits[index >> 3] &= ~(1 << (index & 7))
         return 0
 
     def more(self, index: int) -> None:
-        """Add one to a count that is none."""
+        """Add one to a count that is zero."""
         self._bits[index >> 3] |= 1 << (index & 7)
 
     def __getitem__(self, index: int) -> int:
@@ -97,8 +98,8 @@ class _Count:
     """What the items behind each key of an edge still wait for.
 
     Attributes:
-        left: items with that key that have not ended (count), by key; `failed` where one of them did not succeed.
-        is_strict: then nothing behind it begins.
+        left: by key, how many needed items with that key have not ended; `failed` where one of them did not succeed.
+        is_strict: whether nothing behind a key begins that has `failed`.
     """
 
     __slots__ = ("failed", "is_strict", "left", "links")
@@ -108,19 +109,19 @@ class _Count:
         self.left, self.failed = array("B", bytes(links.keys)), _FAILED
 
     def widen(self) -> None:
-        """Make room for more: some key is that of too many items."""
+        """Use four bytes for each count, because a key is that of too many items for one."""
         self.left, self.failed = array("I", self.left), _FAILED_WIDE
 
 
 class KeyedNeeds:
-    """Counts what items wait for.
+    """Counts the needs by key that items wait for.
 
     Args:
-        links: of each need by key. progress: of each job, as the ledger has it.
-        unsuccessful: items that ended without success, by the number of their job; of those that are needed.
+        links: those of each need by key. progress: that of each job, as the ledger has it.
+        unsuccessful: items that ended without success, by job number; for jobs that are needed.
 
     Attributes:
-        opened: by the number of each job with needs by key. doomed: what is to be skipped.
+        opened: the items that may begin, by the number of each job with needs by key. doomed: items to be skipped.
     """
 
     def __init__(
@@ -175,7 +176,7 @@ class KeyedNeeds:
             self.doomed.append(Doomed(count.links, key, culprit))
 
     def is_open(self, job: int, index: int) -> bool:
-        """Return whether nothing that this item waits for is left, and all of it is as it must be."""
+        """Return whether this item waits for nothing any more, and may begin."""
         waits = self._waits.get(job)
         return waits is None or not waits[index]
 
@@ -188,7 +189,7 @@ class KeyedNeeds:
         return job in self._of
 
     def ended(self, job: int, index: int, outcome: Outcome) -> Sequence[int]:
-        """Note that an item has an outcome; return the numbers of jobs of which items have opened by it."""
+        """Note that an item has an outcome; return the numbers of the jobs in which this has opened items."""
         counts = self._of.get(job)
         if counts is None:
             return ()

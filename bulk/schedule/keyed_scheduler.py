@@ -1,9 +1,9 @@
 """A scheduler of a manifest in which items wait for single items of other jobs.
 
-What has opened comes in by itself, a few items at a time: reads, and writes that share no lane, as a stream of what may
-begin; other writes with their lane. A lane whose next item has to wait is let go of, so that memory is bounded by what
-may begin soon, and comes in again when that item has opened. Running order puts what is needed first in a lane, so that
-nothing waits for what stands behind it.
+Items that have opened come in by themselves, a few at a time: reads, and writes that share no lane, as a stream of the
+items that may begin; other writes with their lane. A lane whose next item has to wait is let go of, so that memory is
+bounded by what may begin soon; the lane comes in again when that item has opened. Running order puts needed items first
+in a lane, so that no item waits for one that stands behind it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ class OpenedCursor(Cursor):
 
 
 class OpenedStream:
-    """The items of a job that have opened; it is at its end where there are none now."""
+    """The items of a job that have opened; the stream is at its end when there are none now."""
 
     def __init__(self, job: int, scheduler: "KeyedScheduler") -> None:
         self._job, self._scheduler = job, scheduler
@@ -57,7 +57,7 @@ class KeyedWindow(LaneWindow):
     """Brings in lanes with the items that have opened.
 
     Attributes:
-        present: keys of the lanes that are in memory: no lane is in there twice.
+        present: keys of the lanes that are in memory, so that no lane is there twice.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class KeyedWindow(LaneWindow):
         self.present = set[int]()
 
     def fill(self, tier: Tier) -> None:
-        """Fill a tier; of what has opened, one portion."""
+        """Fill a tier; of the lanes in which something has opened, with one portion."""
         if tier.cursors and tier.lanes < self.most and isinstance(tier.cursors[0], OpenedCursor):
             cursor = tier.cursors.popleft()
             opened = self._needs.opened[cursor.job]
@@ -80,26 +80,26 @@ class KeyedWindow(LaneWindow):
             self._fill_from(tier, tier.cursors.popleft())
 
     def _bring(self, tier: Tier, lane: IndexedLane, index: Index, job: int) -> None:
-        if index is not self.index:  # the lanes of derived items are others
+        if index is not self.index:  # derived items have lanes of their own
             super()._bring(tier, lane, index, job)
         elif lane.key not in self.present:
             self.present.add(lane.key)
             super()._bring(tier, lane, index, job)
 
     def let_go(self, lane: Lane) -> None:
-        """Note that the item is in memory no longer."""
+        """Note that the lane is no longer in memory."""
         if lane.index is self.index:
             self.present.discard(lane.key)
 
 
 class KeyedScheduler(Scheduler):
-    """A scheduler of jobs with needs by key; of others it is a `Scheduler`.
+    """A scheduler of jobs with needs by key; other jobs are scheduled as by a `Scheduler`.
 
     Args:
         links, unsuccessful: see `KeyedNeeds`.
 
     Attributes:
-        keyed: what items wait for. keyed_index: where they are found.
+        keyed: the needs that items wait for. keyed_index: the index in which items are found.
     """
 
     def __init__(
@@ -132,14 +132,14 @@ class KeyedScheduler(Scheduler):
             super()._offer(part)
             return
         if self._is_laned[number] and (self.is_skipped[number] or any(self.progress[number].done)):
-            # behind what has ended stand items that wait for no key, and that nothing else would bring in
+            # items that wait for no key may stand behind ended ones, and nothing else would bring them in
             behind = self.jobs[number + 1 :]
             if any(not job.operation.is_read and not job.by_key and self.progress[job.number].left for job in behind):
                 self.tier_of[number].cursors.append(Cursor(number))
         self._open(number)
 
     def _open(self, number: int) -> None:
-        """Offer what has opened of a job, once that has begun."""
+        """Offer the items of a job that have opened, once the job has begun."""
         if self.states[number] is not JobState.RUNNING or self.is_skipped[number]:
             return
         items = len(self.keyed.opened[number])
@@ -156,7 +156,7 @@ class KeyedScheduler(Scheduler):
             queue.wake(items)
 
     def _is_offered(self, entry: Entry) -> bool:
-        """Return whether its turn has come. Of a job that waits as a whole nobody knows yet: it may be skipped."""
+        """Return whether an item's turn has come, or is not known yet: its job waits as a whole, and may be skipped."""
         is_turn = self.keyed.is_open(entry.job, entry.index) or self.states[entry.job] is JobState.WAITING
         return is_turn and super()._is_offered(entry)
 
@@ -167,7 +167,7 @@ class KeyedScheduler(Scheduler):
         return entry
 
     def mark_ended(self, job: int, index: int, outcome: Outcome) -> None:
-        """Count an outcome, and open what has waited for that item alone."""
+        """Count an outcome, and open the items that have waited for that item alone."""
         super().mark_ended(job, index, outcome)
         keyed = self.keyed
         for number in keyed.ended(job, index, outcome):
@@ -185,8 +185,8 @@ class KeyedScheduler(Scheduler):
         return self.keyed.doomed.popleft() if self.keyed.doomed else None
 
     def skipped_some(self, job: int, indexes: Sequence[int]) -> None:
-        """Note that these items of a job have outcomes without having been offered: what stands behind them
-        may go on.
+        """Note that these items of a job have outcomes without having been offered: the items behind them in their
+        lanes may go on.
         """
         if self._is_laned[job]:
             for index in indexes:
@@ -194,7 +194,7 @@ class KeyedScheduler(Scheduler):
             self._open(job)
 
     def passed_by(self, jobs: Iterable[Job]) -> None:
-        """Note that items of these that were skipped, superseded or copies have their outcomes."""
+        """Note that items of these jobs that were skipped, superseded or copies have their outcomes."""
         self._is_skipping = False
         self._skip_doomed()
         super().passed_by(jobs)
@@ -204,7 +204,7 @@ class KeyedScheduler(Scheduler):
             super()._end_if_stalled()
 
     def holds_up(self, job: Job) -> tuple[str, ...]:
-        """Return names of the jobs that all that is left of it waits for now."""
+        """Return names of the jobs that all items left in this job wait for now."""
         number = job.number
         if not job.by_key or self.states[number] is JobState.WAITING:
             return self.waits_for(job)

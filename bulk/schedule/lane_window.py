@@ -15,10 +15,10 @@ class LaneWindow:
     """Brings lanes from the index into the tiers that offer them.
 
     Args:
-        index: the lanes on disk. in_flight: requests at once, for each of which there are `LANES_FOR_EACH` (count).
+        index: the lanes on disk. in_flight: requests that may be in flight (count); each has `LANES_FOR_EACH` lanes.
         may_meet: a lane may be met twice: in other indexes, those of derived items, or because parts of a run that
             join later have items in it.
-        next_left: of a job, the first item from an index on that is still to be done.
+        next_left: returns the first item of a job, from an index on, that is still to be done.
     """
 
     def __init__(self, index: Index, in_flight: int, may_meet: bool, next_left: Callable[[int, int], int]) -> None:
@@ -45,7 +45,7 @@ class LaneWindow:
             tier.cursors.append(Cursor(cursor.job, cursor.after + len(found), cursor.part))
 
     def _bring(self, tier: Tier, lane: IndexedLane, index: Index, job: int) -> None:
-        """Have a lane of `index` offered by that tier, from its first item on, which is one of `job`."""
+        """Have a tier offer a lane of `index`, from its first item on, which is one of `job`."""
         holds = index.holds(lane.key) if self._may_meet else frozenset[int]()
         self.push(tier, Lane(lane.key, lane.label, lane.items, index, holds, self._next_left, job=job))
 
@@ -59,6 +59,6 @@ class LaneWindow:
                 yield Lane(lane.key, lane.label, lane.items, self.index, holds, self._next_left, job=job)
 
     def push(self, tier: Tier, lane: Lane) -> None:
-        """Have a lane offered by that tier."""
+        """Have a tier offer a lane."""
         tier.lanes += 1
         heapq.heappush(tier.ready, (-lane.left, next(self._order), lane))

@@ -1,6 +1,6 @@
-"""A lane: items that must go one at a time and in manifest order. Read from the index on disk, a few at a time.
+"""A lane: items that must go one at a time and in manifest order. They are read from the index on disk, a few at once.
 
-Only the lanes that may be worked on soon are in memory; of each only its next few items.
+Only the lanes that may be worked on soon are in memory, and only the next few items of each.
 """
 
 from collections import deque
@@ -25,15 +25,15 @@ class IndexedLane(Protocol):
 
     @property
     def label(self) -> str:
-        """What it is called for people."""
+        """The name of the lane for people."""
 
     @property
     def items(self) -> int:
-        """All of its items (count)."""
+        """All items of the lane (count)."""
 
 
 class Index(Protocol):
-    """Lanes and their items on disk; `manifest.entries.LaneIndex` is one."""
+    """Lanes and their items on disk; `bundle.streams.LaneIndex` is one."""
 
     def lanes(
         self, job_number: int, *, after: int, count: int, part: tuple[int, int] | None = None
@@ -41,7 +41,7 @@ class Index(Protocol):
         """Return lanes whose first item belongs to that job, most items first, from the `after`-th on.
 
         Args:
-            part: only those whose rank, divided by the first of these numbers, leaves the second; None: all.
+            part: only lanes whose rank, divided by the first of these numbers, leaves the second; None: all.
         """
 
     def holds(self, lane_key: int) -> frozenset[int]:
@@ -53,7 +53,8 @@ class Index(Protocol):
         """Return (sequence number, entry) of that lane behind sequence number `after`, in manifest order across jobs.
 
         Args:
-            next_left: of a job, the first item from an index on that is still to be done; others may be left out.
+            next_left: returns the first item of a job, from an index on, that is still to be done; items that are done
+                may be left out.
         """
 
 
@@ -63,11 +64,11 @@ class Lane:
 
     Attributes:
         left: items not yet ended, at most (count). after: sequence number of the last item read from the index.
-        index: where its items are.
+        index: the index that holds its items.
         holds: the keys that no lane of another index may hold while one of its items is sent.
-        next_left: of a job, the first item from an index on that is still to be done.
-        job: of the item that was taken last, at first the job that it begins in (number).
-        alone: so many of the next items are offered one by one, because sending them together did not work (count).
+        next_left: returns the first item of a job, from an index on, that is still to be done.
+        job: the job of the item that was taken last, at first the job that the lane begins in (number).
+        alone: how many of the next items are offered one by one, because sending them together did not work.
     """
 
     key: int
@@ -87,8 +88,8 @@ class Lane:
         operation: AnyOperation,
         is_offered: Callable[[Entry], bool] = lambda _: True,
     ) -> tuple[Entry, ...]:
-        """Take the head, which is there; returns those behind it, of the same job and offered too, that share its
-        requests."""
+        """Take the first item, which must be there; return the items behind it that share its requests: those are of
+        the same job, and offered too."""
         head = self.ahead.popleft()
         if not isinstance(operation, Combinable):
             return ()
@@ -107,7 +108,7 @@ class Lane:
 
     @property
     def next_job(self) -> int:
-        """The job of the next item (number), as far as that is in memory."""
+        """The job of the next item (number), if that item is in memory; else the job of the last one."""
         return self.ahead[0].job if self.ahead else self.job
 
     def give_back(self, entries: Sequence[Entry]) -> None:
@@ -116,15 +117,15 @@ class Lane:
         self.alone += len(entries)
 
     def head(self, is_over: Callable[[Entry], bool]) -> Entry | None:
-        """Return the next item that is still to be done; None when the lane is done. `is_over` tells of those to pass
-        by."""
+        """Return the next item that is still to be done; None when the lane is done. `is_over`: whether to pass an
+        item by."""
         while True:
             while self.ahead:
                 if not is_over(self.ahead[0]):
                     return self.ahead[0]
                 self.ahead.popleft()
                 self.left -= 1
-            if self.left <= 0:  # nothing can be behind it: the index need not be asked
+            if self.left <= 0:  # no item can be left: the index need not be asked
                 return None
             found = self.index.entries(self.key, after=self.after, count=AHEAD, next_left=self.next_left)
             if not found:
@@ -134,14 +135,14 @@ class Lane:
 
 
 class Held:
-    """Keys of lanes with an item in flight, where lanes of several indexes may share one; and who waits for them."""
+    """Keys of lanes with an item in flight, where lanes of several indexes may share one; and the lanes that wait."""
 
     def __init__(self) -> None:
         self._keys: set[int] = set()
         self._waiting: dict[int, list[Lane]] = {}
 
     def take(self, lane: Lane) -> bool:
-        """Hold the keys of `lane`; where another lane holds one, it waits and False is returned."""
+        """Hold the keys of `lane` and return True; if another lane holds one, have `lane` wait and return False."""
         busy = self._keys & lane.holds
         if busy:
             self._waiting.setdefault(next(iter(busy)), []).append(lane)
@@ -150,6 +151,6 @@ class Held:
         return True
 
     def release(self, lane: Lane) -> list[Lane]:
-        """Let go of them; returns the lanes that waited for one."""
+        """Let go of the keys of `lane`; return the lanes that waited for one."""
         self._keys -= lane.holds
         return [other for key in lane.holds for other in self._waiting.pop(key, ())]

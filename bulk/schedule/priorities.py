@@ -1,4 +1,4 @@
-"""A job gets another priority while the run goes on: what it offers moves to another tier of its queue.
+"""Gives a job another priority while the run goes on: what the job offers moves to another tier of its queue.
 
 Items that workers hold already keep their turn. A lane keeps its order, whatever the priorities. Source: design.md §5.
 """
@@ -19,7 +19,7 @@ def set_priority(scheduler: Scheduler, number: int, priority: int) -> None:
             other for other in range(len(scheduler.jobs)) if other != number and scheduler.priorities[other] == old
         ]
         is_last = not any(queue in scheduler.queues_of(other) for other in others)
-        # what is left there of other jobs is placed where it belongs as soon as its turn comes
+        # lanes of other jobs that are left there move to their own tier as soon as their turn comes
         before.move(None if is_last else number, after)
         if is_last:
             del queue.tiers[old]

@@ -1,4 +1,4 @@
-"""The work that one bucket pays for: its priorities, what is read ahead of its streams, the lanes that are free."""
+"""The work that one bucket pays for: its priorities, the items read ahead of its streams, and its free lanes."""
 
 import heapq
 from collections import deque
@@ -13,10 +13,10 @@ from bulk.schedule.job_progress import JobProgress
 from bulk.schedule.lanes import Lane
 
 BATCH = 256
-"""Items that a stream is read ahead (count)."""
+"""How many items a stream is read ahead (count)."""
 
 TURNS = 8
-"""Jobs of one priority whose streams take turns (count): each has a file open and is read ahead."""
+"""Most jobs of one priority whose streams take turns (count): each has a file open and is read ahead."""
 
 NEAR_ROWS = 8_192
 FAR_ROWS = 200_000
@@ -27,10 +27,10 @@ class Stream(Protocol):
     """The items of a job without lanes, in order; `bundle.streams.EntryStream` is one."""
 
     def take(self, count: int, next_left: Callable[[int], int], *, near: int | None = None) -> Sequence[Entry] | None:
-        """Return the next ones that are not done, at most `count`; none at the end.
+        """Return the next items that are not done, at most `count`; none at the end.
 
         Args:
-            next_left: the first item from that index on that is not done.
+            next_left: returns the first item from an index on that is not done.
             near: the most rows to pass by (about); None comes back where the next item lies further on.
         """
 
@@ -60,18 +60,18 @@ class Work:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All of them, in their order."""
+        """All items that the worker holds, in their order."""
         return (self.entry, *self.behind)
 
 
 @dataclass(slots=True, eq=False)
 class Feed:
-    """A stream and what was read ahead of it.
+    """A stream and the items that were read ahead of it.
 
     Attributes:
-        job: whose items they are (number).
-        next_wanted: the first item from an index on that it gives; see `Stream.take`.
-        is_far: its next item is looked for elsewhere, because that takes its time; nothing may be asked meanwhile.
+        job: the job of the items (number).
+        next_wanted: returns the first item from an index on that the feed gives; see `Stream.take`.
+        is_far: the next item is looked for in a thread, because that takes long; do not ask the feed meanwhile.
     """
 
     job: int
@@ -82,7 +82,7 @@ class Feed:
     is_far: bool = False
 
     def next(self) -> Entry | None:
-        """Return the next item; None at the end, and where it `is_far`."""
+        """Return the next item; None at the end, and while the feed `is_far`."""
         if not self.ahead and not self.is_at_end:
             found = self.stream.take(BATCH, self.next_wanted, near=NEAR_ROWS)
             self.is_far = found is None
@@ -91,7 +91,7 @@ class Feed:
         return self.ahead.popleft() if self.ahead else None
 
     def look_far(self) -> None:
-        """Look further for what comes next, for a second or so; blocks. It `is_far` as long as nothing was found."""
+        """Look further for the next item, for a second or so; blocks. The feed `is_far` until one was found."""
         found = self.stream.take(BATCH, self.next_wanted, near=FAR_ROWS)
         if found is not None:
             self.ahead.extend(found)
@@ -103,8 +103,8 @@ class Cursor:
     """Lanes that are still in the index alone.
 
     Attributes:
-        job: in which they begin (number). after: those before were read (count).
-        part: (modulus, remainder) of their rank; None: all of them.
+        job: the job in which the lanes begin (number). after: lanes that were read already (count).
+        part: (modulus, remainder) of the rank of the lanes; None: all of them.
     """
 
     job: int
@@ -117,10 +117,10 @@ class Part:
     """Items of one job that a process works on together: those from `first` on, before `behind`, or some lanes.
 
     Attributes:
-        job: its number. behind: None: to the last one.
+        job: number of the job. behind: None: to the last item.
         lanes_of: jobs in which its lanes may begin (numbers). lanes: see `Cursor.part`.
-        has_superseded: superseded items are among them, which are in no lane.
-        is_to_make: all of the job, whose items are made from results first.
+        has_superseded: the part has superseded items, which are in no lane.
+        is_to_make: the part is all of a job whose items are made from results first.
     """
 
     job: int
@@ -132,7 +132,7 @@ class Part:
     is_to_make: bool = False
 
     def next_wanted(self, progress: JobProgress) -> Callable[[int], int]:
-        """Return what gives the first item from an index on that is offered; see `Stream.take`."""
+        """Return a function for the first item from an index on that is offered; see `Stream.take`."""
         if self.behind is None:
             return progress.next_offered
         first, behind = self.first, self.behind
@@ -149,7 +149,7 @@ class Tier:
     """One priority of one queue.
 
     Attributes:
-        feeds: those that take turns. later: those that come in when one of these is at its end, or far off.
+        feeds: the feeds that take turns. later: feeds that come in when one of these is at its end, or far off.
     """
 
     feeds: deque[Feed] = field(default_factory=deque)
@@ -160,17 +160,17 @@ class Tier:
     is_lanes_turn: bool = True
 
     def add(self, feed: Feed) -> None:
-        """Add one more; where enough take turns, it does so later."""
+        """Add a feed; if enough of them take turns, it waits for a place."""
         (self.feeds if len(self.feeds) < TURNS else self.later).append(feed)
 
     def drop_first(self) -> None:
-        """Drop the first of them, which is at its end, or far off: the next one comes in."""
+        """Drop the first feed, which is at its end, or far off; the next one comes in."""
         self.feeds.popleft()
         if self.later:
             self.feeds.append(self.later.popleft())
 
     def move(self, job: int | None, to: "Tier") -> None:
-        """Have `to` offer what is here of a job (number; None: of all); nothing is read for that."""
+        """Move what this tier offers of a job (number; None: of all jobs) to `to`; nothing is read for that."""
         for feeds in (self.feeds, self.later):
             for feed in [feed for feed in feeds if job in (None, feed.job)]:
                 feeds.remove(feed)
@@ -195,9 +195,9 @@ class Queue:
 
     Attributes:
         idle: workers that wait for work.
-        jobs: those that it pays for and that are not complete (count).
-        is_closed: nothing more is offered (its credential was refused).
-        refusal: why none of its items can be sent, each of which fails with that; empty: they can.
+        jobs: jobs that the bucket pays for and that are not complete (count).
+        is_closed: nothing more is offered, because the credential was refused.
+        refusal: why no item of the queue can be sent; each fails with this message. Empty: they can be sent.
     """
 
     credential: str
@@ -209,7 +209,7 @@ class Queue:
     refusal: str = ""
 
     def wake(self, count: int) -> None:
-        """Wake so many idle workers."""
+        """Wake at most `count` idle workers."""
         for _ in range(min(count, len(self.idle))):
             self.idle.popleft().set()
 

@@ -1,4 +1,4 @@
-"""What is left to do, and what may begin: the governor paces by it, and the forecast ends with it."""
+"""The work that is left, and the items that may begin: the governor paces by them, and the forecast ends with them."""
 
 from bulk.manifest.manifest import Job
 from bulk.schedule.job_progress import JobState
@@ -16,7 +16,7 @@ def work_left(scheduler: Scheduler, credential: str, category: str) -> int:
             costs = [paid_each(scheduler, job) for job in scheduler.jobs if job.operation.category == category]
             return -int(-unsent * max(costs) // 1)
     own = [job for job in scheduler.jobs if job.credential == credential and job.operation.category == category]
-    # what nobody works on yet counts where a job pays from this bucket: a member of a pool pays for what it is given
+    # items that no process works on yet count where a job pays from this bucket: a pool member pays for what it gets
     left = float(scheduler.board.free) if own else 0.0
     for job in own:
         if not scheduler.is_skipped[job.number]:
@@ -37,7 +37,7 @@ def startable(scheduler: Scheduler, job: Job) -> int:
 
 
 def waits_for(scheduler: Scheduler, job: Job) -> tuple[str, ...]:
-    """Return names of the jobs without which nothing of it can begin now."""
+    """Return names of the jobs without which no item of this job can begin now."""
     return scheduler.holds_up(job) if isinstance(scheduler, KeyedScheduler) else scheduler.waits_for(job)
 
 

@@ -1,9 +1,10 @@
-"""The items of a job apart by whose budget pays: those of an App, where each owner has an installation of his own.
+"""The items of a job, kept apart by the account that pays: those of an App, where each owner has its own installation.
 
-Who is drained must not hold up the others, in whatever order the items stand. Each account's next items are found by
-the place of its next one; what lies there of others is put by for them, as long as not too much is. So every item of a
-mixed source is read once, and of one in the order of owners nothing is read that nobody can send. Only reads go this
-way, whose order nobody relies on: what was put by for an account may lie behind what it has still to find.
+A drained account must not hold up the others, in whatever order the items stand. Items are read from the place of an
+account's next one; items of other accounts that lie there are put by for them, as long as there are not too many. So
+every item of a mixed source is read once, and in a source in the order of owners no item is read that can't be sent.
+Only reads go this way, because nothing relies on their order: an item that was put by for an account may lie behind
+items that are still to be found.
 """
 
 from array import array
@@ -16,21 +17,21 @@ from bulk.schedule.queues import Stream
 AHEAD = 256
 """Items that are read together (count)."""
 PUT_BY_MOST = 20_000
-"""Items that are put by for others than those who asked (count); above, only one's own are read."""
+"""Most items that are put by for other accounts (count); above, only items of the asking account are read."""
 OPEN_MOST = 16
 """Streams of one source that are open at once (count)."""
 
 
 class RoutedJob:
-    """The items of one job, apart by account.
+    """The items of one job, kept apart by account.
 
     Args:
-        names: of the accounts. account_of: for each item, the number of its account (index by item).
+        names: names of the accounts. account_of: for each item, the number of its account (indexed by item).
         open_stream: opens the items anew, from the first on.
 
     Attributes:
         left: items of each account without an outcome in this process (count). in_flight: those of them that were
-            taken, and have not ended (count).
+            taken and have not ended, for each account (count).
     """
 
     def __init__(self, names: Sequence[str], account_of: "array[int]", open_stream: Callable[[], Stream]) -> None:
@@ -91,7 +92,7 @@ class RoutedJob:
         return None
 
     def _read(self, account: int, index: int, next_left: Callable[[int], int]) -> None:
-        """Read items from that one on, and put each by for its account."""
+        """Read items from `index` on, and put each by for its account."""
         is_alone = self._count >= PUT_BY_MOST
         of, taken, end = self._account_of, self._is_taken, len(self._account_of)
 

@@ -1,4 +1,4 @@
-"""A scheduler some of whose jobs have their items apart by account: those of an App, by the owner of each item."""
+"""A scheduler that keeps the items of some jobs apart by account: those of an App, by the owner of each item."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -15,12 +15,12 @@ from bulk.schedule.scheduler import Scheduler
 
 
 class RoutedScheduler(Scheduler):
-    """Keeps a queue for each account of such a job; of others it is a `Scheduler`.
+    """Keeps a queue for each account of a routed job; other jobs are scheduled as by a `Scheduler`.
 
     Attributes:
-        routed: such jobs, by number.
-        account_ended: is set, and another one takes its place, when an account has no items left, or more, or can't
-            go on.
+        routed: the routed jobs, by number.
+        account_ended: is set, and replaced by a new event, when an account has no items left, or has got more, or
+            can't go on.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class RoutedScheduler(Scheduler):
         return [queue for queue in self.queues.values() if any(queue in each for each in self._queues_of.values())]
 
     def left_in(self, queue: Queue) -> int:
-        """Return the items that such jobs still have for a queue (count)."""
+        """Return how many items the routed jobs still have for a queue."""
         return sum(routed.left[account] for routed, account in self._routed_in(queue))
 
     def unsent_in(self, queue: Queue) -> int:
-        """Return the same without those that are in flight (count)."""
+        """Return how many items the routed jobs still have for a queue that are not in flight."""
         return sum(routed.left[account] - routed.in_flight[account] for routed, account in self._routed_in(queue))
 
     def _routed_in(self, queue: Queue) -> Iterator[tuple[RoutedJob, int]]:
@@ -107,7 +107,7 @@ class RoutedScheduler(Scheduler):
 
     def _complete(self, number: int) -> None:
         super()._complete(number)
-        for queue in self._queues_of.get(number, ())[1:]:  # the first one has been seen to
+        for queue in self._queues_of.get(number, ())[1:]:  # the base class has done this for the first one
             queue.jobs -= 1
 
     def take_on(self, number: int, indexes: Iterable[int]) -> None:
@@ -116,7 +116,7 @@ class RoutedScheduler(Scheduler):
             self.routed[number].take_on(indexes)
 
     def join(self, parts: Iterable[Part]) -> None:
-        """Offer what this process has taken on."""
+        """Offer the parts that this process has taken on."""
         super().join(parts)
         self._tell()
 
@@ -138,12 +138,12 @@ class RoutedScheduler(Scheduler):
             queue.wake(sum(each.left[account] for each in mine))
 
     def _is_fed(self, number: int, account: int) -> bool:
-        """Return whether an account's items of a job are offered already: what has joined comes with them."""
+        """Return whether an account's items of a job are offered already: items that have joined come with them."""
         feed = self._feeds.get((number, account))
         return feed is not None and not feed.is_at_end
 
     def _place_all(self, number: int, part: tuple[int, int] | None) -> None:
-        """Put every lane of a part where it belongs: a window of them might be of owners who are drained."""
+        """Put every lane of a part where it belongs: those of a window might all be of owners who are drained."""
         for lane in self._window.all_of(number, part):
             self._place(lane)
 
@@ -157,7 +157,7 @@ class RoutedScheduler(Scheduler):
                 self._drop(job, routed.account(index))
 
     def close(self, queue: Queue) -> None:
-        """Offer nothing more there."""
+        """Offer no more items of a queue."""
         super().close(queue)
         self._tell()
 
@@ -171,7 +171,7 @@ class RoutedScheduler(Scheduler):
         ended.set()
 
     def _drop(self, job: int, account: int) -> None:
-        """Drop an account that has no items left: whoever waits for its budget waits for nothing."""
+        """Drop an account that has no items left, so that no worker waits for its budget in vain."""
         self._tell()
         feed = self._feeds.pop((job, account), None)
         if feed is not None:

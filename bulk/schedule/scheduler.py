@@ -1,4 +1,4 @@
-"""Which item next, and what else is to be done. Synchronous: it decides, others wait and do it.
+"""Decides which item is next, and which other tasks are to be done. Synchronous: others wait, and do them.
 
 Work is kept apart by (credential, category), the bucket that pays: a drained bucket holds up only its own queue.
 Within a queue the higher priority goes first, jobs of one priority take turns, and of the free lanes the longest goes
@@ -22,23 +22,23 @@ from bulk.schedule.queues import Cursor, Feed, Part, Queue, Stream, Tier, Work, 
 from bulk.schedule.tasks import Copy, Find, JobTask, Make, PassBy, Skip, TaskQueue
 
 DONE_LANES = 16
-"""Lanes without an item left that are passed by at once (count): after a resume there may be a million of them."""
+"""Most lanes without an item left that one `take` passes by (count): after a resume there may be a million of them."""
 
 
 class Scheduler:
-    """Decides which item is next, and what else is to be done.
+    """Decides which item is next, and which other tasks are to be done.
 
     Args:
         jobs: in running order. progress: one for each. streams: makes the stream of a job; None: its items have lanes.
-        index: the lanes on disk. window: requests that may be in flight (count), which `LaneWindow` goes by.
-        board: says when jobs are complete; None: as this process sees it.
+        index: the lanes on disk. window: requests that may be in flight (count), from which `LaneWindow` gets its size.
+        board: says when jobs are complete; None: this process does all of the work, and sees it by itself.
 
     Attributes:
-        is_paused: nothing is offered for a while, and that is no end.
-        is_passing_by: items that are never offered still get their outcomes: nothing in flight is no end.
-        stopped: is set as soon as nothing more will be offered at all: who waits for a permit then waits for nothing.
+        is_paused: nothing is offered for a while; the run does not end because of that.
+        is_passing_by: items that are never offered still get their outcomes: the run goes on with nothing in flight.
+        stopped: is set as soon as nothing more will be offered at all, so that waiting for a permit is of no use.
         finds: feeds whose next item lies far on. numbers: of the jobs, by name.
-        priorities: in force. tier_of: where items of a job are offered; both by number of the job, see `priorities.py`.
+        priorities: those in force. tier_of: the tiers of the jobs; both by number of the job, see `priorities.py`.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Scheduler:
         self._advance(self.jobs)
 
     def join(self, parts: Iterable[Part]) -> None:
-        """Offer what this process has taken on (`JobProgress.take_on`); what it needs is complete, by the board."""
+        """Offer parts that this process has taken on (`JobProgress.take_on`); by the board, their needs are met."""
         self._advance(self.jobs)
         for part in parts:
             if part.is_to_make:
@@ -119,7 +119,7 @@ class Scheduler:
         self._queue_of[number].wake(sum(self.progress[each].left for each in part.lanes_of or (number,)))
 
     def _advance(self, jobs: Iterable[Job]) -> None:
-        """Complete and start `jobs`, of which something has changed, and those that need them."""
+        """Complete or start each of `jobs`, whose state has changed, and the jobs that need them."""
         changed = deque(jobs)
         while changed:
             job = changed.popleft()
@@ -140,11 +140,11 @@ class Scheduler:
         self._end_if_stalled()
 
     def next_task(self) -> JobTask | None:
-        """Return what is to be done next besides sending; None: nothing now."""
+        """Return the next task besides sending; None: there is none now."""
         return None if self.is_stopped else self._tasks.next()
 
     async def wait_task(self) -> JobTask | None:
-        """Return the same, as soon as there is something; None when nothing more will come."""
+        """Return the next task as soon as there is one; None when no more will come."""
         while (task := self.next_task()) is None and not all(self.is_over(queue) for queue in self.queues.values()):
             await self._tasks.changed()
         return task
@@ -188,7 +188,7 @@ class Scheduler:
         self.join((Part(job.number),) if self.board.is_shared else ())
 
     def waits_for(self, job: Job) -> tuple[str, ...]:
-        """Return names of the jobs that hold up all of it."""
+        """Return names of the jobs that hold up all of this job."""
         return tuple(name for name in job.barriers if self.states[self.numbers[name]] is not JobState.COMPLETE)
 
     @property
@@ -271,7 +271,7 @@ class Scheduler:
         return entry.index < self.progress[entry.job].offered_until
 
     def _next_of(self, lane: Lane) -> Entry | None:
-        """Return the next item of a lane; None: nothing of it can be offered now, and it is let go of."""
+        """Return the next item of a lane; None: none can be offered now, and the lane is let go of."""
         entry = lane.head(self._is_over)
         return entry if entry is not None and self._is_offered(entry) else None
 
@@ -321,7 +321,7 @@ class Scheduler:
             self._advance((self.jobs[work.entry.job],))
 
     def ended_together(self, work: Work, outcomes: Sequence[Outcome | None], paid: int) -> None:
-        """Do what `ended` does for an item and those behind it; offer again, one by one, those without an outcome."""
+        """Do what `ended` does for an item and those behind it; offer items without an outcome again, one by one."""
         progress, lane = self.progress[work.entry.job], work.lane
         assert lane is not None, "only items of a lane go together"
         self._count_in_flight(work, -work.items)
@@ -340,7 +340,7 @@ class Scheduler:
             self._advance((self.jobs[work.entry.job],))
 
     def _release(self, lane: Lane) -> None:
-        """Let a lane go, and those that waited for it."""
+        """Offer the next items of a lane, and of the lanes that waited for it."""
         self.lanes_at_work.discard(lane)
         for each in (lane, *self._held.release(lane)):
             if (queue := self._place(each)) is not None:
@@ -354,17 +354,17 @@ class Scheduler:
             progress.superseded += 1
 
     def passed_by(self, jobs: Iterable[Job]) -> None:
-        """Note that items of these that were skipped, superseded or copies have their outcomes."""
+        """Note that items of these jobs that were skipped, superseded or copies have their outcomes."""
         self._skipping = {number for number in self._skipping if self.progress[number].left}
         self._advance(jobs)
 
     def abandoned(self, work: Work) -> None:
-        """Keep the item's lane closed: it has no outcome, because the run stops or the credential was refused."""
+        """Keep an item's lane closed: the item has no outcome, because the run stops or its credential was refused."""
         self._count_in_flight(work, -work.items)
         self._end_if_stalled()
 
     def close(self, queue: Queue) -> None:
-        """Offer nothing more there."""
+        """Offer no more items of a queue."""
         queue.is_closed = True
         queue.wake(len(queue.idle))
         self._tasks.wake()
@@ -392,7 +392,7 @@ class Scheduler:
         self._tasks.wake()
 
     def _end_if_stalled(self) -> None:
-        """End where nothing can go on though jobs are left: they wait for what will not happen in this run."""
+        """Stop if all is complete, or if nothing can go on: the jobs left wait for what will not happen in this run."""
         is_waiting = self.board.expects_more or self.is_paused or self.is_passing_by or self.in_flight > 0
         is_busy = is_waiting or self._making or self._far or self._copying or self._skipping
         if self.is_complete or not (is_busy or any(map(self.has_work, self.queues.values()))):

@@ -1,4 +1,4 @@
-"""What is to be done besides sending items. The scheduler says so; whoever asks it does it and tells it afterwards."""
+"""Tasks besides sending items. The scheduler names them; its caller does each and tells the scheduler afterwards."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -12,41 +12,41 @@ from bulk.schedule.queues import Feed
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Record that the items of this job are not tried, because what it needs did not succeed; then `passed_by`."""
+    """Record that the items of this job are not tried, because a needed job did not succeed; then call `passed_by`."""
 
     job: Job
 
 
 @dataclass(frozen=True, slots=True)
 class Make:
-    """Make the items of this job from results of others; then `made`."""
+    """Make the items of this job from results of others; then call `made`."""
 
     job: Job
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Only copies are left of this job: record each as that item ended which asks for the same; then `passed_by`."""
+    """Only copies are left of this job: record each with the outcome of the item it copies; then call `passed_by`."""
 
     job: Job
 
 
 @dataclass(frozen=True, slots=True)
 class PassBy:
-    """Record those superseded items that have joined; then `passed_by`."""
+    """Record the outcomes of superseded items that have joined; then call `passed_by`."""
 
     job: Job
 
 
 @dataclass(frozen=True, slots=True)
 class SkipSome:
-    """Record that single items are not tried, because what they need did not succeed: what `next_doomed` tells, until
-    there is nothing; then `passed_by`."""
+    """Record that single items are not tried, because items that they need did not succeed: those that `next_doomed`
+    returns, until it returns None; then call `passed_by`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Find:
-    """Find the next item of this feed, which lies far on in its source; then `arrived`."""
+    """Find the next item of this feed, which lies far on in its source; then call `arrived`."""
 
     feed: Feed
 
@@ -57,23 +57,23 @@ T = TypeVar("T")
 
 
 class TaskQueue(Generic[T]):
-    """What is to be done, first come, first served, for one who waits for it."""
+    """Tasks that are to be done, in the order in which they came, for one waiting consumer."""
 
     def __init__(self) -> None:
         self._tasks: deque[T] = deque()
         self._changed = anyio.Event()
 
     def add(self, task: T) -> None:
-        """Have this done after what was added before."""
+        """Add a task behind those that were added before."""
         self._tasks.append(task)
         self.wake()
 
     def wake(self) -> None:
-        """Have whoever waits look again."""
+        """Have the consumer look again."""
         self._changed.set()
 
     def next(self) -> T | None:
-        """Return what is to be done next; None: nothing now."""
+        """Return the next task; None: there is none now."""
         return self._tasks.popleft() if self._tasks else None
 
     async def changed(self) -> None:

@@ -1,11 +1,11 @@
-"""Waves: a job's items in portions, in the order of the manifest, of which the next begins when the last is judged.
+"""Waves: a job's items in portions, in the order of the manifest; the next portion begins when the last is judged.
 
 A portion is a prefix of what is left, so that it is closed under lanes. Which wave is next follows from what has
 ended: nothing else has to be remembered, and a run that was killed goes on in the wave that it was in.
 
-An item that waits by key is in the latest wave of what it needs, so that it is done with that wave. Such a job is not
-cut itself: its items open with those that they need. That holds them back only where each of them needs something, and
-where nothing else holds the whole job up meanwhile. Pure.
+An item that waits by key is in the latest wave of the items that it needs, so that it is done with that wave. A job of
+such items is not cut itself: its items open with those that they need. That holds them back only if each of them needs
+an item, and if nothing else holds the whole job up meanwhile. Pure.
 """
 
 from array import array
@@ -28,8 +28,8 @@ class Wave:
     """A portion of a job's items.
 
     Attributes:
-        number: from 1, of so many (`of`).
-        start: its first item; end: behind its last (places in the job, from 0).
+        number: number of the wave, from 1. of: how many waves there are.
+        start: its first item. end: the place behind its last item (places in the job, from 0).
     """
 
     number: int
@@ -43,7 +43,7 @@ class Waves:
     """How the items of a job are cut.
 
     Attributes:
-        sizes: of each wave, of all items of the job; what they leave is one more.
+        sizes: the share of each wave in all items of the job; the items that they leave are one more wave.
         opened: the last wave that may begin (number).
     """
 
@@ -51,7 +51,7 @@ class Waves:
     opened: int = NEVER
 
     def ends(self, items: int) -> list[int]:
-        """Return where each wave of a job with so many items ends; the last one ends with the job."""
+        """Return where each wave of a job with `items` items ends; the last wave ends with the job."""
         ends: list[int] = []
         end = 0
         for size in self.sizes:
@@ -75,7 +75,7 @@ class Waves:
         return [wave for wave in waves if wave.start <= first_left and wave.start < wave.end]
 
     def offered_until(self, items: int, first_left: int) -> int:
-        """Return behind which item nothing may be offered now."""
+        """Return the index from which on no item may be offered now."""
         wave = self.at(items, first_left)
         if wave is None:
             return NEVER
@@ -88,7 +88,7 @@ def _wave(ends: Sequence[int], first_left: int) -> Wave:
 
 
 def inheriting(jobs: Sequence[Job]) -> frozenset[int]:
-    """Return the numbers of the jobs that go in the waves of what they need by key. `jobs`: in running order."""
+    """Return the numbers of the jobs that go in the waves of jobs that they need by key. `jobs`: in running order."""
     numbers = {job.name: job.number for job in jobs}
     behind_waves, cut, found = set[int](), set[int](), set[int]()
     for job in jobs:
@@ -109,8 +109,8 @@ def wave_numbers(
     """Return the number of the wave of each item of the jobs that inherit theirs, from 1.
 
     Args:
-        links: in running order. ends: where each wave of a job ends that is cut itself, by its number; of others,
-            everything is in the first one. items: of each job (count).
+        links: in running order. ends: where each wave of a job ends that is cut itself, by the number of the job; all
+            items of other jobs are in the first wave. items: items of each job (count).
     """
     found = {number: array("I", [1]) * items[number] for number in sorted(inherit)}
     for each in links:

@@ -1,8 +1,8 @@
-"""Connections to the page: how many there may be, how long one may take to ask, and what is said to what can't be read.
+"""Connections to the page: their number, the time that they may take, and the answer to bytes that are no request.
 
-Every user of the machine reaches loopback. One who opens connections and sends nothing, or a letter a minute, must not
-keep others out, nor use up the files that this process may open. What can't be read as a request may hold a key, so it
-is neither repeated nor logged.
+Every user of the machine reaches loopback. A user who opens connections and sends nothing, or a letter a minute, must
+not keep others out, nor use up the files that this process may open. Bytes that can't be read as a request may hold a
+key, so they are neither repeated nor logged.
 """
 
 import asyncio
@@ -14,13 +14,13 @@ from aiohttp import web
 from bulk.serve.guard import HEADERS
 
 FIRST_S, IDLE_S = 10.0, 60.0
-"""A connection that has never asked anything is closed after so long, and one that asks nothing any more (seconds)."""
+"""After how long a connection is closed that has never sent a request, and one without further requests (seconds)."""
 BODY_S = 10.0
-"""So long the body of a request may take (seconds)."""
+"""How long the body of a request may take (seconds)."""
 LINGERS_S = 1.0
-"""So long the rest of a body is taken that nobody waits for any more (seconds)."""
+"""How long the rest of a body is read after its request was answered (seconds)."""
 MOST = 200
-"""Connections at once (count): a browser has six."""
+"""The most connections at once (count): a browser has six."""
 
 Refused = Callable[[int, str], web.Response]
 """Makes the answer of a refusal."""
@@ -30,7 +30,7 @@ class Connection(web.RequestHandler):
     """One connection.
 
     Args:
-        server: what the application was made into.
+        server: the aiohttp server of the application.
     """
 
     def __init__(self, server: web.Server, loop: asyncio.AbstractEventLoop, refused: Refused) -> None:
@@ -42,7 +42,7 @@ class Connection(web.RequestHandler):
         self._look: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take it in; where there are too many, one goes that has asked nothing, or whose last request is oldest."""
+        """Take in a connection; where there are too many, close the least important one (see `importance`)."""
         super().connection_made(transport)
         every = self._server.connections
         others = [each for each in every if isinstance(each, Connection) and each.is_open and each is not self]
@@ -58,16 +58,19 @@ class Connection(web.RequestHandler):
 
     @property
     def is_open(self) -> bool:
-        """Return whether it is not on its way out."""
+        """Return whether the connection is open and not about to be closed."""
         return self.transport is not None and not self.transport.is_closing()
 
     @property
     def importance(self) -> tuple[bool, float]:
-        """Return what is the least of the one that goes first."""
+        """Return a key by which connections are sorted: the lowest one is closed first.
+
+        Connections without a request come first, then those whose last request is oldest.
+        """
         return self._asked > 0, self._at
 
     def note_request(self) -> None:
-        """Note that a whole head has come."""
+        """Note that the whole head of a request has come."""
         self._asked += 1
         self._at = self._timers.time()
 
@@ -85,8 +88,10 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Return what is answered to what is no request, or where the page itself has failed; `message` is not used,
-        because it has a piece of what was sent."""
+        """Return the answer to bytes that are no request, or to a request at which the page itself has failed.
+
+        `message` is not used, because it quotes the bytes that were sent.
+        """
         if status == 500:
             self.log_exception("the page has failed", exc_info=exc)
         answer = self._refused(status, "the page itself has failed" if status == 500 else "that is no request")
@@ -96,7 +101,7 @@ class Connection(web.RequestHandler):
 
 
 async def listen(runner: web.AppRunner, sock: socket.socket, refused: Refused) -> asyncio.Server:
-    """Take connections on a socket that is bound."""
+    """Listen on a bound socket, and return the server."""
     loop, server = asyncio.get_running_loop(), runner.server
     assert server is not None, "it was set up"
     return await loop.create_server(lambda: Connection(server, loop, refused), sock=sock)

@@ -1,7 +1,7 @@
-"""What happened in a run, as JSON lines: items that ended and what people did, for `bulk watch --events`.
+"""The events of a run as JSON lines: items that ended and actions of people, for `bulk watch --events`.
 
 Each line carries the position after it, from which another process goes on without missing anything. When the results
-were written anew, as at the end of a retry, every item is told again, after a line that says so. Blocking, read only.
+were written anew, as at the end of a retry, a line says so, and every item is reported again. Blocking, read only.
 """
 
 from collections.abc import Iterator, Mapping
@@ -80,7 +80,7 @@ class EndEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Position(NamedTuple):
-    """How much of a run was told: bytes of which generation of the results, and actions (count)."""
+    """How much of a run was reported: the generation of the results, the bytes of it, and the actions (count)."""
 
     generation: int = -1
     item_bytes: int = 0
@@ -88,7 +88,11 @@ class Position(NamedTuple):
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Return the position that an event carries; ValueError where it is none."""
+        """Return the position that an event carries.
+
+        Raises:
+            ValueError: the text is not a position.
+        """
         parts = [int(part) for part in text.split(":")]
         if len(parts) != len(cls._fields) or min(parts[1:]) < 0:
             raise ValueError(text)
@@ -99,7 +103,7 @@ class Position(NamedTuple):
 
 
 def since(view: LedgerView, position: Position) -> Iterator[tuple[bytes, Position]]:
-    """Yield what happened after `position`, each as a line of JSON with its newline, and the position after it.
+    """Yield each event after `position`, as a line of JSON with its newline, and the position after that event.
 
     Raises:
         RunDirectoryError: the run can't be read.
@@ -125,5 +129,5 @@ def since(view: LedgerView, position: Position) -> Iterator[tuple[bytes, Positio
 
 
 def encoded(event: ActionEvent | AgainEvent | EndEvent) -> bytes:
-    """Return an event as a line."""
+    """Return an event as a line of JSON, with its newline and without secrets."""
     return redact_json(msgspec.json.encode(as_data(event))) + b"\n"

@@ -1,8 +1,8 @@
-"""Which runs there are, and where each of them stands. All of it blocks: it is called in threads.
+"""The runs of the fleet, and the state of each. All calls block, so they are made in threads.
 
-A run has a name here, by which alone it is found: the name of its folder, and for those of the second folder on its
-number before it (`2:nightly`). So no address of a page can name a path. Where a run without a process stands is read
-again only when its files have changed; one that is driven is asked through its control socket.
+A run is found only by its name in the fleet: the name of its folder, with the number of the parent folder before it
+from the second one on (`2:nightly`). So no address of a page can name a path. The state of a run without a process is
+read again only when its files have changed; a run with a process is asked through its control socket.
 """
 
 import threading
@@ -24,19 +24,19 @@ from bulk.serve.shares import Shares
 from bulk.status import RunStatus
 
 FRESH_S = 0.4
-"""A look at a run that goes on, or at all of them, serves whoever asks within this time (seconds)."""
+"""How long a look at a run that goes on, or at all runs, is used for further requests (seconds)."""
 STORED = "store:"
-"""What names of runs in a store begin with."""
+"""The beginning of the names of runs in a store."""
 _FILES = (LEDGER, f"{LEDGER}-wal", SOCKET)
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Where a run stands now.
+    """The state of a run at one moment.
 
     Attributes:
-        in_force: its limits that can be set, where its process says them.
-        is_silent: a process drives it and does not answer.
+        in_force: its limits that can be set, where its process reports them.
+        is_silent: whether a process drives the run and does not answer.
     """
 
     run_state: RunState
@@ -45,17 +45,17 @@ class Look:
 
     @property
     def live(self) -> RunStatus | None:
-        """What its process says; None where none drives it."""
+        """The last status of the process that drives the run; None where no process does."""
         return self.run_state.last if self.run_state.is_live else None
 
 
 @dataclass(frozen=True, slots=True)
 class FleetRun:
-    """One run: its name here, its place, and where it stands (`look` is None where it has no ledger that can be
+    """One run: its name in the fleet, its place, and its state (`look` is None where it has no ledger that can be
     read).
 
     Attributes:
-        audit: name of the audit that it is a night of; empty where it is none.
+        audit: the name of the audit that the run is a night of; empty where it is no night.
     """
 
     name: str
@@ -70,9 +70,9 @@ class Opened:
     """A run whose page is asked for.
 
     Attributes:
-        name: here. place: where it is, for people. view: what there is to read of it.
-        next_command: what goes on with it in a terminal.
-        shares: who works on it, of a run in a store.
+        name: its name in the fleet. place: where it is, for people. view: its data.
+        next_command: the command that goes on with it in a terminal.
+        shares: its shards and workers, for a run in a store; None for a run in a directory.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Opened:
 
     @property
     def directory(self) -> Path | None:
-        """Its directory; None of a run in a store."""
+        """The run directory; None for a run in a store."""
         return None if self.shares is not None else self.view.run_dir
 
 
@@ -93,23 +93,23 @@ class Stored(Protocol):
 
     @property
     def trouble(self) -> str:
-        """Why it can't be reached; empty where it can."""
+        """Why the store can't be reached; empty where it can."""
 
     def runs(self) -> list[FleetRun]:
-        """Return all of them, as far as they are known by now."""
+        """Return all runs, as far as they are known by now."""
 
     def opened(self, name: str) -> Opened | None:
         """Return the run of that name; None where there is none."""
 
     def forget(self) -> None:
-        """Look anew the next time."""
+        """Read the store again the next time."""
 
 
 class Nights(Protocol):
-    """Runs that lie elsewhere: those of audits."""
+    """The runs of audits, which lie in other folders."""
 
     def pending(self) -> Iterator[tuple[str, str, Path]]:
-        """Yield those that are listed: name of the audit, name of the run here, run directory."""
+        """Yield the runs that are to be listed: name of the audit, name of the run in the fleet, run directory."""
 
     def run_dir(self, name: str) -> Path | None:
         """Return the run directory of that name; None where there is none."""
@@ -119,9 +119,9 @@ class Fleet:
     """The runs below some folders.
 
     Args:
-        folders: each is a run directory, or holds some.
+        folders: each is a run directory, or holds run directories.
         origin: name of the file that a run directory has before its ledger.
-        nights: runs of audits. stored: those of a store.
+        nights: the runs of audits. stored: the runs of a store.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Fleet:
         self._lock = threading.Lock()
 
     def runs(self) -> list[FleetRun]:
-        """Return all of them, the newest first."""
+        """Return all runs, those that go on first, then the newest first."""
         with self._lock:
             if self._clock.monotonic() - self._looked_at >= FRESH_S:
                 self._runs = {run.name: run for run in self._found()}
@@ -148,14 +148,14 @@ class Fleet:
 
     @property
     def trouble(self) -> str:
-        """Why a part of the runs can't be told; empty where all can."""
+        """Why some of the runs can't be listed; empty where all can."""
         return "" if self._stored is None else self._stored.trouble
 
     def opened(self, name: str) -> Opened | None:
         """Return the run of that name; None where there is none.
 
         Raises:
-            BulkError: it can't be read.
+            BulkError: the run can't be read.
         """
         if self._stored is not None and name.startswith(STORED):
             return self._stored.opened(name)
@@ -174,10 +174,10 @@ class Fleet:
         return self._nights.run_dir(name) if known is None else known.run_dir
 
     def look(self, run_dir: Path) -> Look:
-        """Return where the run in `run_dir` stands.
+        """Return the state of the run in `run_dir`.
 
         Raises:
-            RunDirectoryError: its ledger can't be read.
+            RunDirectoryError: the ledger of the run can't be read.
         """
         signature = [_stamp(run_dir / name) for name in _FILES]
         kept = self._ended.get(run_dir)
@@ -197,7 +197,7 @@ class Fleet:
         return found
 
     def forget(self, run: Opened) -> None:
-        """Look at the run anew the next time: somebody has just done something to it."""
+        """Read the state of the run again the next time, because a person has just steered it."""
         self._live.pop(run.view.run_dir, None)
         self._looked_at = float("-inf")
         if self._stored is not None:

@@ -1,9 +1,10 @@
-"""Who may ask: the guard before everything that the page's server answers.
+"""The guard: it decides which requests the page's server answers.
 
 Every user of the machine reaches loopback, and so does every page that is open in the user's browser. So each request
-needs the `Host` that is served (else another name that was pointed at this address could read everything), comes from
-this page or from none, and carries the key in a header, which no browser sends by itself. What changes a run is a POST
-with JSON from this very page. Nothing that was sent is repeated in a refusal.
+must have the `Host` that is served (otherwise a page of another name that resolves to this address could read
+everything), must come from this page or from no page, and must carry the key in a header, which no browser sends by
+itself. A request that changes a run must be a POST with JSON from this very page. A refusal repeats nothing of the
+request.
 """
 
 import hmac
@@ -28,7 +29,7 @@ HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
-"""What every answer carries."""
+"""The headers of every answer."""
 
 METRICS = "/metrics"
 _API = "/api/"
@@ -40,8 +41,9 @@ class Guard:
     """The guard of one server.
 
     Attributes:
-        port: that it listens on. key: of the page; metrics_key: opens `/metrics` and nothing else.
-        is_read_only: nothing can be changed.
+        port: the port that the server listens on. key: the key of the page. metrics_key: opens `/metrics` and nothing
+            else.
+        is_read_only: whether every request that would change a run is refused.
     """
 
     port: int
@@ -51,12 +53,12 @@ class Guard:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Return what `Host` may be."""
+        """Return the values of `Host` that are let in."""
         names = ("127.0.0.1", "localhost", "[::1]")
         return tuple(f"{name}:{self.port}" for name in names) + (names if self.port == 80 else ())
 
     def refusal(self, request: web.Request) -> tuple[int, str] | None:
-        """Return the status and the words that a request is refused with; None: it is let in."""
+        """Return the status and the message with which a request is refused; None: the request is let in."""
         headers = request.headers
         host = headers.get("Host", "")
         if host not in self.hosts or len(headers.getall("Host", ())) != 1:
@@ -90,7 +92,7 @@ class Guard:
 def middleware(
     guard: Guard, refused: Callable[[int, str], web.Response]
 ) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Return what stands before every handler. `refused`: makes the answer of a refusal."""
+    """Return the middleware that asks the guard before every handler; `refused` makes the answer of a refusal."""
 
     @web.middleware
     async def stand_before(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -104,6 +106,6 @@ def middleware(
 
 
 async def add_headers(_: web.BaseRequest, response: web.StreamResponse) -> None:
-    """Give an answer what every one carries."""
+    """Add to an answer the headers that every answer has."""
     response.headers.update(HEADERS)
     response.headers.pop("Server", None)

@@ -1,6 +1,7 @@
-"""The items of a run that have ended: a page of them, with filter and search, and one of them whole.
+"""The items of a run that have ended: pages of items, with filter and search, and one whole item.
 
-Blocking, and read only. A page begins after a key, never at a number, so that the last one costs as much as the first.
+Blocking, and read only. A page begins after a key, never at a page number, so that the last page costs as much as the
+first.
 """
 
 import contextlib
@@ -32,19 +33,19 @@ MOST_LABEL, MOST_MESSAGE = 300, 500
 MOST_ITEM_BYTES = 1024 * 1024
 """A longer line is shown without its result."""
 GROW_S, FIND_S = 0.1, 0.1
-"""How long one answer takes in what is new, and searches (seconds); the page asks again for the rest."""
+"""How long one answer indexes new results, and how long it searches (seconds); the page asks again for the rest."""
 MOST_LOOKS = 20
 LOOKED_AT, MOST_LOOKED_AT = 2_000, 128_000
-"""Items of which a filter looks at the outcomes in one go, at first and at most (count)."""
+"""In how many items a filter looks for matches in one statement, at first and at most (count)."""
 SCANNED = 2_000
-"""Items that are looked at in one go where there is no index (count)."""
+"""How many items are read in one statement where there is no index (count)."""
 _RESULT = b',"result":'
 _INDEX_NAME = re.compile(r"[0-9a-f]{32}")
-"""What the folders of indexes are called; nothing else is ever removed."""
+"""The names of the folders of indexes; no other folder is ever removed."""
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which items are wanted; empty: any. `text` is searched in names, ids, request ids, codes and messages."""
+    """A filter of items; empty: any. `text` is searched for in labels, ids, request ids, codes and messages."""
 
     job: str = ""
     outcome: str = ""
@@ -70,12 +71,12 @@ class ItemRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ItemsPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page.
+    """A page of items.
 
     Attributes:
-        next: what the next one comes after; empty where nothing is left.
-        indexed: which share of the results can be searched by now (0.0 to 1.0); None where nothing is searched for.
-        count: how many items fit, where the ledger counts that.
+        next: the key after which the next page begins; empty where there is no next page.
+        indexed: the share of the results that can be searched by now (0.0 to 1.0); None without a search.
+        count: how many items fit the filter, where the ledger counts them; None with a search.
     """
 
     rows: list[ItemRow]
@@ -108,7 +109,7 @@ class Items:
     """The items of all runs of the fleet.
 
     Args:
-        cache: folder for the indexes; it is used by one process at a time, another one has a folder of its own.
+        cache: the folder for the indexes; one process at a time uses it, another process has a folder of its own.
     """
 
     def __init__(self, cache: Path, clock: Clock) -> None:
@@ -119,14 +120,14 @@ class Items:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Unlock the folder of the indexes."""
         self._stack.close()
 
     def page(self, view: RunData, wanted: Filter, after: str) -> ItemsPage:
-        """Return the page that comes after `after` (`ItemsPage.next`; empty: the first).
+        """Return the page that comes after `after` (`ItemsPage.next`; empty: the first page).
 
         Raises:
-            RunDirectoryError: the run can't be read. ValueError: `after` is none of ours.
+            RunDirectoryError: the run can't be read. ValueError: `after` is not the `next` of a page.
         """
         names = [job[0] for job in view.identity().jobs]
         if wanted.text:
@@ -142,8 +143,11 @@ class Items:
     def _filtered(
         self, view: RunData, wanted: Filter, after: Place, sums: Mapping[int, int]
     ) -> tuple[list[Cut], Place | None]:
-        """Return a page and what the next one comes after. No index knows outcomes: where few items fit, an answer
-        looks at as many as there is time for, and the next one goes on behind them."""
+        """Return the items of a page, and the key after which the next page begins.
+
+        The ledger has no index of outcomes: if few items fit the filter, an answer reads as many as there is time for,
+        and the next page goes on behind them.
+        """
         found: list[Cut] = []
         stops_at, looked_at = self._clock.monotonic() + FIND_S, LOOKED_AT
         for job in (each for each in sorted(sums) if each >= after[0]):
@@ -180,7 +184,7 @@ class Items:
         return ItemsPage(rows=rows, next="" if found.is_complete else str(at), indexed=1.0, count=None)
 
     def _scanned(self, view: RunData, wanted: Filter, after: tuple[int, int], names: list[str]) -> ItemsPage:
-        """Search as `_searched` does, without an index: each answer looks at as many items as there is time for."""
+        """Search as `_searched` does, without an index: each answer reads as many items as there is time for."""
         needle, rows, until = wanted.text.lower().encode(), list[ItemRow](), self._clock.monotonic() + FIND_S
         while True:
             found = view.page(after, SCANNED, job=wanted.job, outcome=wanted.outcome, code=wanted.code)
@@ -204,7 +208,10 @@ class Items:
             return self._indexes[view.run_dir]
 
     def _held(self, cache: Path) -> Path:
-        """Return the folder, without the indexes of runs that are gone; one of its own while another process has it."""
+        """Return the folder for the indexes, after deleting indexes of runs that are gone.
+
+        While another process has the cache, this is a temporary folder.
+        """
         try:
             cache.mkdir(parents=True, exist_ok=True, mode=0o700)
             fd = open_private(cache / "lock", os.O_RDWR | os.O_CREAT)
@@ -228,7 +235,7 @@ def _key(after: str) -> tuple[int, int]:
 
 
 def item(view: RunData, job: str, index: int) -> bytes | None:
-    """Return the line of one item as JSON, without its result where that is long; None where it has not ended.
+    """Return the line of one item as JSON, without a result that is too long; None where the item has not ended.
 
     Raises:
         RunDirectoryError: the run can't be read.
@@ -251,7 +258,7 @@ def _without_result(line: bytes) -> bytes | None:
 
 
 def _sums(view: RunData, wanted: Filter, names: list[str]) -> dict[int, int]:
-    """Return how many items of which job fit the filter, text left out; jobs without any are left out."""
+    """Return job number -> items that fit the filter, apart from its text (count); jobs without any are left out."""
     found = Counter[int]()
     for job, outcome, code, items in view.sums():
         if wanted.job in ("", names[job]) and wanted.outcome in ("", outcome) and wanted.code in ("", code):

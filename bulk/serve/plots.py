@@ -1,7 +1,7 @@
-"""The curves of a run while it goes, in a few hundred points however long it was. Blocking, and read only.
+"""The curves of a run while it goes, in a few hundred points however long it takes. Blocking, and read only.
 
-They are made from the samples of the ledger's timeline. Of a run of more than `FINE_S` the samples of each whole minute
-become one, which is kept: so a look costs as much after ten hours as after twenty minutes.
+They are made from the samples of the ledger's timeline. All minutes but those of the last `FINE_S` are merged into one
+sample each, which is kept, so that a look costs as much after ten hours as after twenty minutes.
 """
 
 import math
@@ -20,11 +20,11 @@ from bulk.serve.run_data import RunData
 
 FINE_S = 1200
 MOST_KEPT = 8
-"""Runs whose minutes are kept in memory (count)."""
+"""How many runs' minutes are kept in memory (count)."""
 
 
 class Plots:
-    """The curves of runs, each made again only when its timeline has grown."""
+    """The curves of runs; only the new part of a timeline is read each time."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Path, dict[int, list[Sample]]] = OrderedDict()
@@ -58,7 +58,7 @@ class Plots:
 
 
 def _spans(run_state: RunState, samples: Sequence[Sample], now: float) -> Iterator[tuple[float, float]]:
-    """Start and end of each epoch; one that was killed ends with its last sample."""
+    """Yield the start and the end of each epoch; an epoch that was killed ends with its last sample."""
     starts = [epoch.started_at for epoch in run_state.epochs]
     for epoch, next_at in zip(run_state.epochs, [*starts[1:], math.inf], strict=False):  # there may be none yet
         heard = [sample.at for sample in samples if epoch.started_at <= sample.at < next_at]
@@ -67,7 +67,11 @@ def _spans(run_state: RunState, samples: Sequence[Sample], now: float) -> Iterat
 
 
 def merged(samples: Sequence[Sample]) -> Sample:
-    """Return one sample for several that follow each other: sums, means of what waited, and how it stood last."""
+    """Return one sample for several that follow each other.
+
+    Outcomes and latencies are sums, waits are means, concurrency and requests in flight are the highest values, and
+    buckets are the last ones.
+    """
     outcomes: dict[int, list[int]] = {}
     waits: dict[str, int] = {}
     latencies: list[int] = []

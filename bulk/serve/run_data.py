@@ -1,4 +1,4 @@
-"""What the page reads of a run, wherever the run is: in a directory, or in a store."""
+"""The data of a run that the page reads, both for a run in a directory and for a run in a store."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,13 +16,13 @@ class RunData(Protocol):
 
     @property
     def run_dir(self) -> Path:
-        """Its directory; of a run in a store its name."""
+        """The run directory; for a run in a store a path with its name."""
 
     def began_at(self) -> float:
-        """Return when it was begun (UTC epoch seconds)."""
+        """Return when the run was begun (UTC epoch seconds)."""
 
     def identity(self) -> RunIdentity:
-        """Return whose run it is; `jobs` in their order."""
+        """Return the identity of the run, with `jobs` in their order."""
 
     def error_counts(self) -> list[tuple[str, str, int]]:
         """Return job, code and items of each kind of failure (count)."""
@@ -31,13 +31,13 @@ class RunData(Protocol):
         """Return job number, outcome, code and items (count)."""
 
     def timeline(self, *, newest: bool = False, since: int = 0) -> list[Minute]:
-        """Return figures by time, in order; `since`: those from that minute on."""
+        """Return the figures by time, in order; `since`: only those from that minute on."""
 
     def actions(self) -> list[Action]:
-        """Return what people did to it, in order."""
+        """Return the actions of people on the run, in order."""
 
     def tallies(self) -> Mapping[int, Any] | None:
-        """Return what was kept of each job for the report; None where nothing was."""
+        """Return the tallies for the report, by job number; None where none are kept."""
 
     def page(
         self,
@@ -49,10 +49,16 @@ class RunData(Protocol):
         code: str = "",
         until: Place | None = None,
     ) -> list[Cut]:
-        """Return items behind a job number and an index, at most so many, in that order; `until`: none behind that."""
+        """Return the lines of ended items, in the order of job numbers and indexes.
+
+        Args:
+            after: return only items behind this job number and index.
+            most: return at most this many items (count).
+            until: return no item behind this job number and index.
+        """
 
     def last_index(self, job: int) -> int:
         """Return the highest index of an item of a job (by its number) that has ended; -1 where none has."""
 
     def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
-        """Return whole lines."""
+        """Return the whole lines of these items of a job, by index; see `RunView`."""

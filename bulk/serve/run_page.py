@@ -1,6 +1,6 @@
-"""What the page of one run and the list of all runs say, as data. Blocking, and read only.
+"""The page of one run, the list of all runs, and the budgets, as data. Blocking, and read only.
 
-Counts come from the sums that the ledger keeps with each commit: nothing here looks at items, however many there are.
+Counts come from the sums that the ledger keeps with each commit, so that their cost does not grow with the items.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ MOST_SAID = 2_000
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in the list; `waits_for` names what most of its items wait for, `finish_at` when it will end."""
+    """A run in the list; `waits_for`: the reason for which most of its items wait; `finish_at`: when it will end."""
 
     name: str
     run_dir: str
@@ -53,8 +53,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """The list: the first runs that fit, and how many there are (`total`) and fit (`fitting`); `trouble`: why some are
-    missing."""
+    """The list of runs: the first ones that fit the query, how many runs there are (`total`), and how many of them fit
+    (`fitting`); `trouble`: why some are missing."""
 
     runs: Sequence[Row]
     fitting: int
@@ -65,7 +65,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """Items of a job that ended with one code, and what was said of the first."""
+    """How many items of a job ended with one code (count), and the message of the first of them."""
 
     job: str
     code: str
@@ -74,7 +74,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person did."""
+    """An action of a person on the run."""
 
     at: float
     who: str
@@ -84,13 +84,13 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunPage(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the page of a run shows beside its plots.
+    """All data of the page of a run, apart from its plots.
 
     Attributes:
-        name: here. limits: those that can be set, as they are in force; empty where no process says them.
-        is_silent: a process drives it and does not answer.
-        started_at: of the run; ended_at: of its last process.
-        shares: who works on it, of a run in a store. gate: of a wave, where one keeps it from going on.
+        name: its name in the fleet. limits: the limits in force that can be set; empty where no process reports them.
+        is_silent: whether a process drives the run and does not answer.
+        started_at: when the run was started. ended_at: when its last process ended; None while it goes on.
+        shares: shards and workers, for a run in a store. gate: the gate of the wave for which the run has stopped.
     """
 
     name: str
@@ -107,7 +107,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """A bucket, and the run that says so."""
+    """A bucket, as one run reports it."""
 
     run: str
     state: str
@@ -115,9 +115,9 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FirstMessages:
-    """What was said of the first item of a run, job and code.
+    """The error messages of the first item for each run, job and code.
 
-    A look at it may go through all items, so it is kept.
+    Finding one may read all items of a run, so messages are kept.
     """
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ class FirstMessages:
         self._lock = threading.Lock()
 
     def of(self, view: RunData, job: str, code: str) -> str:
-        """Return it; empty where there is none.
+        """Return the message of the first item of a job that ended with this code; empty where there is none.
 
         Raises:
             RunDirectoryError: the run can't be read.
@@ -143,10 +143,10 @@ class FirstMessages:
 
 
 class RunPages:
-    """What the pages of a fleet say, each time anew.
+    """Makes the data of the pages of a fleet, anew at each call.
 
     Args:
-        is_read_only: the pages may change nothing, and say so.
+        is_read_only: whether the pages can't steer runs, which they show.
     """
 
     def __init__(self, fleet: Fleet, clock: Clock, *, is_read_only: bool) -> None:
@@ -154,7 +154,7 @@ class RunPages:
         self._first = FirstMessages()
 
     def listed(self, query: str, state: str) -> Listed:
-        """Return the runs whose name or folder holds `query`, and that stand at `state` (empty: any)."""
+        """Return the runs whose name or folder contains `query`, and whose state is `state` (empty: any)."""
         runs = self._fleet.runs()
         needle = query.strip().casefold()
         named = [run for run in runs if needle in f"{run.name}\n{run.listed.name}".casefold()]
@@ -172,10 +172,10 @@ class RunPages:
         )
 
     def of(self, run: Opened) -> RunPage:
-        """Return what there is to say about a run.
+        """Return the data of the page of a run.
 
         Raises:
-            BulkError: it can't be read.
+            BulkError: the run can't be read.
         """
         look, view = run.look, run.view
         status = status_data.told(
@@ -200,7 +200,7 @@ class RunPages:
         )
 
     def budgets(self) -> list[Budget]:
-        """Return every bucket that a run which goes on spends, those of one credential and category together."""
+        """Return every bucket from which a run that goes on spends, sorted by credential and category."""
         found = [
             Budget(run=run.name, state=run.listed.state, bucket=bucket)
             for run in self._fleet.runs()
@@ -240,7 +240,7 @@ def _shortened(status: RunStatus | None) -> RunStatus | None:
 
 
 def failures(view: RunData, last: RunStatus | None, first: FirstMessages) -> list[Failure]:
-    """Return what went wrong, the most frequent first; of an item that a later one replaces nothing has."""
+    """Return the kinds of failure of a run, the most frequent first; superseded items are no failures."""
     found = [each for each in view.error_counts() if each[1] != ErrorCode.SUPERSEDED]
     if not found:
         return []
@@ -256,7 +256,7 @@ def failures(view: RunData, last: RunStatus | None, first: FirstMessages) -> lis
 
 
 def _examples(view: RunData) -> dict[tuple[str, str], str]:
-    """Return what was said of the first item of each job and code, where the ledger keeps that."""
+    """Return the error message of the first item of each job and code, where the ledger keeps tallies."""
     names = {number: job[0] for number, job in enumerate(view.identity().jobs)}
     return {
         (names[number], code): example.message

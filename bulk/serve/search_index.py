@@ -1,11 +1,11 @@
-"""Text of every item that has ended, in lower case, in a file that is searched as a whole.
+"""A search index: the text of every item that has ended, in lower case, in a file that is searched as a whole.
 
-`text` has a line for each line of `results.jsonl`: what the item is, its id and request id, code and message. `rows`
-has three numbers of 64 bits for each: where its line begins in `text`, where it begins in `results.jsonl`, and which
-job, outcome, code and index it is. Both are private files in the user's cache, which the system maps into memory and
-which grow with the run, a part at a time. Within a part, items of one job that ended alike stand together, so that
-a filter leaves a few stretches of text, and nothing else is read. What they hold was redacted when it was written to
-the results. A line may have been replaced since: who asks looks each hit up in the ledger.
+`text` has a line for each line of `results.jsonl`: label, index, id and request id of the item, and the code and the
+message of its error. `rows` has three numbers of 64 bits for each line: where it begins in `text`, where it begins in
+`results.jsonl`, and one with its job, outcome, code and index. Both are private files in the user's cache, which the
+system maps into memory and which grow with the run, a part at a time. Within a part, items of one job that ended alike
+stand together, so that a filter leaves a few stretches of text, and nothing else is read. The results were redacted
+when they were written. A line may have been replaced since, so the caller looks each hit up in the ledger.
 """
 
 import contextlib
@@ -27,9 +27,9 @@ from bulk.storage.private_files import open_private, replacing, write_all
 
 STEP_BYTES = 512 * 1024
 MOST_TEXT = 600
-"""Characters of one item that can be searched."""
+"""How many characters of one item can be searched (count)."""
 BLOCK_ROWS = 65_536
-"""Rows of which the filter is looked at together, and whose text is searched in one go at most (count)."""
+"""To how many rows the filter is applied at once; their text is the most that is searched in one go (count)."""
 
 _ROW_NUMBERS = 3
 _INDEX_BITS, _CODE_BITS, _OUTCOME_BITS = 36, 8, 4
@@ -40,7 +40,7 @@ _RESULT = b',"result":'
 
 
 class _Searched(msgspec.Struct):
-    """What can be searched of a line of `results.jsonl`."""
+    """The fields of a line of `results.jsonl` that can be searched."""
 
     job: str
     index: int
@@ -52,14 +52,14 @@ class _Searched(msgspec.Struct):
 
 
 Looked: TypeAlias = Generator[tuple[int, bool], None, None]
-"""The row that was reached, and whether it is a hit; rows come in their order."""
+"""Yields the row that the search has reached, and whether that row is a hit; rows come in their order."""
 
 _decode = msgspec.json.Decoder(_Searched).decode
 _fields = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class _Meta(msgspec.Struct, frozen=True):
-    """How much of which file is indexed: bytes of `results.jsonl` and of `text`, rows (count)."""
+    """How much is indexed: run directory and generation, bytes of `results.jsonl` and of `text`, and rows (count)."""
 
     run_dir: str
     generation: int = -1
@@ -69,7 +69,7 @@ class _Meta(msgspec.Struct, frozen=True):
 
 
 class Hit(NamedTuple):
-    """An item whose text was found: its job's number, its place in it, and where its line begins in the results."""
+    """An item whose text was found: the number of its job, its index, and where its line begins in the results."""
 
     job: int
     place: int
@@ -77,7 +77,7 @@ class Hit(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Hits, where the search goes on (bytes of `text`), and whether all of it was searched."""
+    """The hits, where the search goes on (bytes of `text`), and whether all of the text was searched."""
 
     hits: list[Hit]
     next: int
@@ -85,14 +85,14 @@ class Found(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Which items are looked for; None and empty: any."""
+    """A filter of items: job number, outcome and code; None or empty: any."""
 
     job: int | None
     outcome: str
     code: str
 
     def mask(self) -> tuple[int, int]:
-        """Return which bits of a row's third number count, and what they must be."""
+        """Return a mask of the bits of a row's third number that the filter compares, and the values of those bits."""
         parts = (
             (self.job, 48, 16),
             (_OUTCOMES.get(self.outcome) if self.outcome else None, _INDEX_BITS + _CODE_BITS, _OUTCOME_BITS),
@@ -110,8 +110,8 @@ class SearchIndex:
     """The index of one run.
 
     Args:
-        folder: of its files; made where it is not there.
-        monotonic: seconds that never jump.
+        folder: the folder of its files; it is made where there is none.
+        monotonic: returns seconds that never jump.
     """
 
     def __init__(self, view: LedgerView, folder: Path, monotonic: Callable[[], float]) -> None:
@@ -126,7 +126,7 @@ class SearchIndex:
         return self._meta.text_bytes
 
     def grow(self, seconds: float) -> float:
-        """Take in what is new, for about so long; returns which share of the results is taken in (0.0 to 1.0).
+        """Index new results for about `seconds`; returns the share of the results that is indexed by now (0.0 to 1.0).
 
         Raises:
             RunDirectoryError: the results can't be read. OSError: the index can't be written.
@@ -150,7 +150,7 @@ class SearchIndex:
 
         Args:
             after: where an earlier search has stopped (bytes of `text`).
-            most: hits. seconds: after which the search stops, to be gone on with.
+            most: return at most this many hits (count). seconds: how long to search; a later call can go on.
         """
         sought = needle.lower().encode("utf-8", "replace")
         if not self._meta.rows:
@@ -173,7 +173,7 @@ class SearchIndex:
 
     @contextlib.contextmanager
     def _mapped(self) -> Iterator[tuple[mmap.mmap, mmap.mmap, memoryview]]:
-        """Lend the text, and the rows as bytes and as numbers."""
+        """Lend the text, the rows as bytes, and the rows as numbers."""
         with contextlib.ExitStack() as stack:
             files = []
             for name, size in (("text", self._meta.text_bytes), ("rows", self._meta.rows * 8 * _ROW_NUMBERS)):
@@ -207,13 +207,13 @@ class SearchIndex:
         )
 
     def _key(self, found: _Searched) -> int:
-        """Return its job, outcome, code and index as one number."""
+        """Return the job, outcome, code and index of an item as one number."""
         code = found.error.code if found.error is not None else ""
         key = self._jobs[found.job] << 48 | _OUTCOMES.get(found.outcome, 0) << (_INDEX_BITS + _CODE_BITS)
         return key | (_CODES.get(code, _OTHER_CODE) if code else 0) << _INDEX_BITS | found.index
 
     def _append(self, name: str, size: int, data: bytearray) -> None:
-        """Write behind the first `size` bytes; what a killed process left there goes."""
+        """Write behind the first `size` bytes, over anything that a killed process has left there."""
         fd = open_private(self._folder / name, os.O_RDWR | os.O_CREAT)
         try:
             os.ftruncate(fd, size)
@@ -239,7 +239,7 @@ class SearchIndex:
 
 
 def place_of(folder: Path) -> Path | None:
-    """Return the run directory that the index in `folder` is of; None where it is none."""
+    """Return the run directory of the index in `folder`; None where the folder has no index."""
     try:
         return Path(msgspec.json.decode((folder / "meta.json").read_bytes(), type=_Meta).run_dir)
     except (OSError, msgspec.MsgspecError):
@@ -247,13 +247,16 @@ def place_of(folder: Path) -> Path | None:
 
 
 def searched_text(line: bytes) -> bytes:
-    """Return what is searched of a line, in lower case; empty where it can't be read."""
+    """Return the text of a result line that is searched, in lower case; empty where the line can't be read."""
     found = _searched(line)
     return b"" if found is None else _text_of(found)
 
 
 def _searched(line: bytes) -> _Searched | None:
-    """Return what can be searched of a line; of what went well its head, as results may be megabytes."""
+    """Return the fields of a line that can be searched; None where the line can't be read.
+
+    Of an item that went well only the head of the line is decoded, because its result may have megabytes.
+    """
     end = line.find(_RESULT)
     for head in (line[:end] + b"}", line) if end > 0 else (line,):
         try:
@@ -275,18 +278,19 @@ def _text_of(found: _Searched) -> bytes:
 
 
 def _ended_how(row: tuple[int, int, bytes]) -> int:
-    """Return a number for its job, outcome and code, by which the items of a part stand together."""
+    """Return a number made of job, outcome and code, by which the items of a part are sorted."""
     return row[0] >> _INDEX_BITS
 
 
 def _looked(
     text: mmap.mmap, table: mmap.mmap, starts: memoryview, sought: bytes, filtered: tuple[int, int], after: int
 ) -> Looked:
-    """Yield each row that is wanted and holds it; and the last one of what else was searched, as time has to be looked
-    at.
+    """Yield each row that passes the filter and holds the text, as a hit.
+
+    The last row of each searched stretch is yielded too, not as a hit, so that the caller can check the time.
 
     Args:
-        filtered: bits of a row's third number, and what they must be.
+        filtered: mask and value, see `Wanted.mask`.
         after: where the search begins (bytes of `text`).
     """
     size = len(starts)
@@ -294,7 +298,7 @@ def _looked(
         behind = min(size, first + BLOCK_ROWS)
         marks = _marks(table, first, behind, *filtered)
         begin = marks.find(1)
-        while begin >= 0:  # a stretch of rows that are wanted
+        while begin >= 0:  # a stretch of rows that pass the filter
             end = marks.find(0, begin)
             end = len(marks) if end < 0 else end
             row, last = first + begin, first + end
@@ -312,7 +316,8 @@ def _looked(
 def _marks(table: mmap.mmap, first: int, behind: int, mask: int, value: int) -> bytes:
     """Return a byte for each of these rows: 1 where the bits of `mask` in its third number are those of `value`.
 
-    No row is looked at by itself: a column of bytes is one slice, and two columns meet as two large numbers.
+    There is no loop over rows, for speed: a column of bytes is one slice, and two columns are combined as two large
+    numbers.
     """
     width, marks = 8 * _ROW_NUMBERS, b"\1" * (behind - first)
     for place in range(8):

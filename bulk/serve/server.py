@@ -1,16 +1,16 @@
-"""The server of the page: what is answered where.
+"""The server of the page: its addresses and their answers.
 
-    GET  /, /run/…, /audit/…, …   the page itself: the same for everybody, without data
+    GET  /, /run/…, /audit/…, …   the page itself: the same for every user, without data
     GET  /page.js, /page.css      its module and its style sheet; /icon.svg
     GET  /api/runs                the runs
     GET  /api/runs/NAME           one run; …/plots, …/items, …/items/JOB/INDEX
-    GET  /api/budgets, /cluster   what runs spend; workers, shards and shared budgets of a store
+    GET  /api/budgets, /cluster   budgets of runs; workers, shards and shared budgets of a store
     GET  /api/audits/…            audits (`audits/answers.py`)
     POST /api/runs/NAME/VERB      steering
     GET  /metrics                 OpenMetrics
 
-Answers carry an ETag, and a page that asks every second mostly hears 304. What reads ledgers does so in threads; pages
-that ask for the same at the same moment share one answer.
+Answers carry an ETag, and a page that asks every second mostly gets 304. Ledgers are read in threads; pages that ask
+for the same address at the same moment share one answer.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ T = TypeVar("T")
 HOST = "127.0.0.1"
 MOST_BODY_BYTES = 16 * 1024
 SHARED_S = 0.3
-"""So long an answer serves everybody who asks for the same (seconds)."""
+"""How long an answer is reused for requests to the same address (seconds)."""
 MOST_SHARED = 64
 THREADS, STORE_THREADS = 4, 2
 KEY_BYTES = 32
@@ -79,12 +79,12 @@ _REPORT_ASSETS = resources.files("bulk.report.render").joinpath("templates")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a server is started with.
+    """The settings of a server.
 
     Attributes:
-        folders: of runs. audits: of histories of audits. cache: folder for search indexes.
-        store: address of a store; empty: none. port: TCP port; 0: any free one.
-        metrics_key: opens `/metrics` and nothing else; empty: one is made.
+        folders: folders of runs. audits: folders of histories of audits. cache: folder for search indexes.
+        store: address of a store; empty: none. port: TCP port; 0: any free port.
+        metrics_key: opens `/metrics` and nothing else; empty: a new key is made.
     """
 
     folders: Sequence[Path]
@@ -98,7 +98,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server that answers: its address, the key of the page, and that of the metrics."""
+    """A running server: its address, the key of the page, and the key of the metrics."""
 
     url: str
     key: str
@@ -106,7 +106,7 @@ class Served:
 
     @property
     def address(self) -> str:
-        """Return what a person opens; the key stands behind the `#`, which no browser sends anywhere."""
+        """Return the address that a person opens; no browser sends the part after `#`, which has the key."""
         return f"{self.url}/#key={self.key}"
 
 
@@ -115,7 +115,7 @@ async def serving(settings: Settings, clock: Clock) -> AsyncIterator[Served]:
     """Serve the page within the block.
 
     Raises:
-        OSError: the port is taken, or can't be.
+        OSError: the port is taken, or can't be used.
     """
     listener = socket.socket()
     with listener, contextlib.ExitStack() as stack:
@@ -150,18 +150,18 @@ async def serving(settings: Settings, clock: Clock) -> AsyncIterator[Served]:
 def _stored(text: str, clock: Clock) -> "StoredRuns | None":
     if not text:
         return None
-    from bulk.serve.stored.stored_runs import StoredRuns  # what it needs is an extra
+    from bulk.serve.stored.stored_runs import StoredRuns  # the client of the store is an extra
     from bulk.store import address
 
     return StoredRuns(address.read(text), clock)
 
 
 class NoSuchRun(LookupError):
-    """There is none of that name."""
+    """There is no run of that name."""
 
 
 class Answers:
-    """Answers what is asked, once the guard has let it in."""
+    """Answers the requests that the guard has let in."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class Answers:
         self._sharing: dict[str, anyio.Lock] = {}
 
     def application(self) -> web.Application:
-        """Return it as aiohttp's."""
+        """Return the aiohttp application with all addresses."""
         app = web.Application(middlewares=[middleware(self._guard, refused), _telling], client_max_size=MOST_BODY_BYTES)
         app.on_response_prepare.append(add_headers)
         for path in PAGES:
@@ -301,7 +301,7 @@ class Answers:
         return web.Response(body=text.encode(), headers={"Content-Type": metrics.CONTENT_TYPE})
 
     async def _told(self, request: web.Request, look: Callable[[], Any], *, is_dated: bool = True) -> web.Response:
-        """Answer with what `look` returns, as JSON. `is_dated`: its moments are told as everywhere."""
+        """Answer with the data that `look` returns, as JSON; `is_dated`: write its moments as in all JSON of Bulk."""
         asked = request.path_qs
         lock = self._sharing.setdefault(asked, anyio.Lock())
         try:
@@ -322,19 +322,19 @@ class Answers:
         return await anyio.to_thread.run_sync(work, limiter=limiter or self._threads)
 
     def _threads_of(self, name: str) -> anyio.CapacityLimiter:
-        """Return the threads of one store: one that does not answer holds nobody up who asks for something else."""
+        """Return the threads for a run: runs of a store have their own, as a silent store must hold up nothing else."""
         return self._store_threads if name.startswith(STORED) else self._threads
 
 
 def refused(status: int, why: str, command: str = "") -> web.Response:
-    """Return the answer of what is not done; it repeats nothing that was sent."""
+    """Return the answer of a refusal; it must repeat nothing of the request."""
     body = msgspec.json.encode({"error": why, "command": command})
     return web.Response(status=status, body=body, content_type="application/json")
 
 
 @web.middleware
 async def _telling(request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
-    """Answer errors in one form, without anything of the request."""
+    """Turn errors into answers of one form, which repeat nothing of the request."""
     try:
         answer: web.StreamResponse = await handler(request)
     except web.HTTPException as error:
@@ -383,7 +383,7 @@ async def _icon(_: web.Request) -> web.Response:
 
 @functools.cache
 def _joined(*names: str) -> bytes:
-    """Return the files one after the other; those of the report are shared with it."""
+    """Return the files, joined in this order; files that the assets lack are those of the report."""
     found = []
     for name in names:
         own = _ASSETS.joinpath(name)
@@ -392,5 +392,5 @@ def _joined(*names: str) -> bytes:
 
 
 def _wait(seconds: float) -> None:
-    """Hold a thread for so long."""
+    """Hold the calling thread for that time (seconds)."""
     anyio.from_thread.run(anyio.sleep, seconds)

@@ -1,4 +1,4 @@
-"""Who works on what: words, no logic. Nothing of a store has to be installed for it."""
+"""Which workers work on which runs: data types without logic, which need no client of a store to be installed."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker has done of a run: `shards` that it holds now (count); `exit_code`: None while it works on it."""
+    """A worker's part in a run; `shards`: how many it holds now (count); `exit_code`: None while it works on it."""
 
     run: str
     shards: int
@@ -22,8 +22,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         state: `working`; `silent`: it holds shards, and is not heard of; `idle`: it holds none, and looks for work;
             `gone`: it holds none, and is not heard of.
-        silent_s: since it was heard of (seconds).
-        work: the newest first; what has ended is left out of `working` ones.
+        silent_s: the time since the store last heard of it (seconds).
+        work: its parts in runs, the newest first; parts that have ended are left out while it holds shards.
     """
 
     name: str
@@ -39,8 +39,8 @@ class RunShards(msgspec.Struct, frozen=True, kw_only=True):
     """The shards of a run (counts).
 
     Attributes:
-        leased: that a worker holds. lapsed: whose worker has let its lease end: another one takes them over.
-        taken_again: how often a shard had another holder after the first one: takeovers, and what was given back.
+        leased: shards that a worker holds. lapsed: shards whose lease has ended: another worker takes them over.
+        taken_again: how often a shard was claimed again after its first claim: takeovers, and shards given back.
     """
 
     run: str

@@ -1,7 +1,7 @@
-"""What a person does to a run from the page: the verbs of the control socket, and a retry or a resume as a child.
+"""Steering of a run from the page: the verbs of the control socket, and a retry or a resume as a child process.
 
-The process that drives a run records who did what. A child is a command like any other, in a session of its own: it
-goes on when `bulk serve` ends.
+The process that drives a run records who did what. A child process is a command like any other, in a session of its
+own: it goes on when `bulk serve` ends.
 """
 
 import contextlib
@@ -28,20 +28,20 @@ from bulk.serve.fleet import view_of
 VERBS = ("pause", "resume", "stop", "set", "retry", "gate")
 SETTABLE = ("concurrency", "reserve", "failures", "max_duration")
 STARTING_LOOKS, LOOK_S = 300, 0.05
-"""How often a child is looked at until it sends something, or has ended, and how long apart (seconds)."""
+"""How often a child is checked until it has sent a request or has ended, and the pause between two checks (seconds)."""
 WHO = "web"
 _SAID_BYTES = 2_000
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it: the state of the run, and the limits in force where they were set."""
+    """The result of a verb: the state of the run, and the limits in force where limits were set."""
 
     state: str
     in_force: Mapping[str, Any] = {}
 
 
 class NotDone(Exception):
-    """It was refused, or nobody could do it; `command`: what does it in a terminal."""
+    """The verb was refused, or no process could do it; `command`: the command that does the same in a terminal."""
 
     def __init__(self, message: str, command: str = "") -> None:
         super().__init__(message)
@@ -49,17 +49,17 @@ class NotDone(Exception):
 
 
 class Chosen(msgspec.Struct, frozen=True, kw_only=True):
-    """Which items are run again; empty: any that did not succeed."""
+    """Which items a retry runs again; empty: all that did not succeed."""
 
     job: str = ""
     outcome: str = ""
     code: str = ""
 
     def again(self) -> Again:
-        """Return the retry of them.
+        """Return the retry of these items.
 
         Raises:
-            NotDone: nothing of the kind can be run again.
+            NotDone: items with this outcome or code can't be run again.
         """
         if self.outcome and self.outcome not in RETRIED:
             raise NotDone(f"{self.outcome} items are not run again")
@@ -69,20 +69,20 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
         return Again(is_retry=True, jobs=jobs, outcomes=outcomes, codes=codes, by=WHO)
 
     def options(self) -> list[str]:
-        """Return the options of `bulk retry` that choose them.
+        """Return the options of `bulk retry` that choose these items.
 
         Raises:
-            NotDone: nothing of the kind can be run again.
+            NotDone: items with this outcome or code can't be run again.
         """
         return [f"--{name}={value}" for name, value in self.again().args.items()]
 
 
 class Steer:
-    """Does what a person asks for. Blocking.
+    """Steers runs as a person asks for it. Calls block.
 
     Args:
-        command: how a command of Bulk is started.
-        pause: waits for so many seconds.
+        command: the beginning of every command of Bulk.
+        pause: waits for the given time (seconds).
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class Steer:
         self._children: list[subprocess.Popen[bytes]] = []
 
     def do(self, run_dir: Path, verb: str, args: Mapping[str, Any], now: float) -> Done:
-        """Do it, and return where the run stands then.
+        """Do what a verb says to a run, and return the state of the run after that.
 
         Raises:
-            NotDone: it was not done.
+            NotDone: the verb was refused, or no process could do it.
         """
         self._children = [child for child in self._children if child.poll() is None]
         if verb == "retry":
@@ -121,7 +121,7 @@ class Steer:
         return Done(state=answer.state, in_force=answer.in_force)
 
     def _open(self, run_dir: Path, args: Mapping[str, Any], now: float) -> Done:
-        """Open the wave that the run waits for, or accept the one that is over its budget, and go on."""
+        """Open the wave that the run waits for, or accept the wave that is over its budget, and resume the run."""
         view = view_of(run_dir)
         run_state = None if view is None else run_state_of(view, now)
         gate = closed_gate(run_state.why) if run_state is not None and run_state.state == "stopped" else None
@@ -138,7 +138,7 @@ class Steer:
         return self._start("resume", run_dir, [], now, what)
 
     def _start(self, verb: str, run_dir: Path, options: list[str], now: float, by: str = WHO) -> Done:
-        for _ in range(STARTING_LOOKS):  # one that has just ended writes its reports first
+        for _ in range(STARTING_LOOKS):  # a process that has just ended the run writes its reports first
             if not is_held(run_dir):
                 break
             self._pause(LOOK_S)
@@ -169,7 +169,7 @@ class Steer:
             if child.poll() is None:
                 self._children.append(child)
                 return Done(state=state)
-            if state_now := _ended_as(run_dir, child, now):  # it was over before it could be looked at
+            if state_now := _ended_as(run_dir, child, now):  # the child has ended before it could be asked
                 return Done(state=state_now)
             said.seek(max(0, os.fstat(said.fileno()).st_size - _SAID_BYTES))
             words = said.read().decode("utf-8", "replace").strip()
@@ -177,7 +177,7 @@ class Steer:
 
 
 def _ended_as(run_dir: Path, child: subprocess.Popen[bytes], now: float) -> str:
-    """Return where the run stands that `child` has driven; empty where it could not begin."""
+    """Return the state of the run that `child` has driven; empty where the child could not begin."""
     if child.returncode in COMPLETE:
         return "complete"
     view = view_of(run_dir)
@@ -195,10 +195,10 @@ def _way_on(run_dir: Path, now: float) -> str:
 
 
 def settings_of(args: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is to be set.
+    """Return the limits that are to be set.
 
     Raises:
-        NotDone: there is nothing, or it can't be set.
+        NotDone: no limit is given, or one of the names can't be set.
     """
     found = {name: str(value).strip() for name, value in args.items() if name in SETTABLE and str(value).strip()}
     if not found or len(found) != len(args):
@@ -207,10 +207,10 @@ def settings_of(args: Mapping[str, Any]) -> dict[str, str]:
 
 
 def chosen_of(args: Mapping[str, Any]) -> Chosen:
-    """Return which items are meant.
+    """Return which items the arguments of a retry choose.
 
     Raises:
-        NotDone: that is not to be understood.
+        NotDone: the arguments are not valid.
     """
     try:
         return msgspec.convert(args, Chosen)

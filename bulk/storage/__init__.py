@@ -1,2 +1,2 @@
-"""What everything that writes to disk shares: private files, threads for blocking work, inserts of many rows; and
-processes of our own beside this one."""
+"""Shared by everything that writes to disk: private files, threads for blocking work, inserts of many rows; and child
+processes."""

@@ -1,18 +1,18 @@
-"""Many rows of a table in one statement of SQLite: after each one another thread may run, and has to be waited for."""
+"""Inserts many rows in one statement of SQLite: after each statement another thread may run, and is waited for."""
 
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 TOGETHER = 64
-"""So many rows are written by one statement (count)."""
+"""Most rows that one statement writes (count)."""
 
 
 def insert(connection: sqlite3.Connection, into: str, rows: Sequence[tuple[Any, ...]], otherwise: str = "") -> None:
     """Insert `rows`, all of one length, within a transaction.
 
     Args:
-        into: the table, with its columns where not all are given. otherwise: `ON CONFLICT …`.
+        into: the table, with its columns if not all are given. otherwise: `ON CONFLICT …`.
     """
     for start in range(0, len(rows), TOGETHER):
         together = rows[start : start + TOGETHER]

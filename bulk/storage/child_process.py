@@ -1,7 +1,7 @@
-"""A process of our own beside this one, for work that would hold the event loop or need memory that must not stay.
+"""A child process for work that would hold the event loop or need memory that must not stay.
 
-It is asked by lines on its standard input, one after the other, and ends when that ends: with whoever started it,
-however that one ends, and in the middle of its work as well.
+The child is asked by lines on its standard input, one after the other, and ends when that ends: together with the
+process that started it, however that process ends, and in the middle of its work as well.
 """
 
 import collections
@@ -17,10 +17,10 @@ from collections.abc import Callable
 from typing import BinaryIO, NoReturn
 
 END_S = 30.0
-"""So long one that was killed is waited for; the system can't end what waits for a disk (seconds)."""
+"""How long a killed child is waited for (seconds); the system can't end a process that waits for a disk."""
 
 _LINES, _LINE_BYTES = 20, 1_000
-"""Of its standard error the last few lines are kept, each no longer than this (count, bytes)."""
+"""How many last lines of the child's standard error are kept, and how long each may be (count, bytes)."""
 
 _INHERITED = frozenset(
     ("PATH", "HOME", "LANG", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "SYSTEMROOT")
@@ -29,10 +29,10 @@ _INHERITED_BEGINNINGS = ("PYTHON", "LC_", "COVERAGE")
 
 
 class ChildProcess:
-    """One process, which runs `module` as a program; it gets no variable that could hold a secret.
+    """A child process that runs `module` as a program; it gets no variable that could hold a secret.
 
     Raises:
-        OSError: it can't be started.
+        OSError: the child can't be started.
     """
 
     def __init__(self, module: str) -> None:
@@ -46,7 +46,7 @@ class ChildProcess:
         self._listener.start()
 
     def _listen(self) -> None:
-        """Take what it says on standard error while it works: nobody reading, it would wait once the pipe is full."""
+        """Read the child's standard error while it works; otherwise it would wait once the pipe is full."""
         said = self._process.stderr
         assert said is not None
         with said:
@@ -54,19 +54,19 @@ class ChildProcess:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it waits for work of this process, not of one that this one was forked from."""
+        """Whether the child runs and was started by this process, not by one that this process was forked from."""
         return self.is_own and self._process.poll() is None
 
     @property
     def is_own(self) -> bool:
-        """Whether this process has started it."""
+        """Whether this process has started the child."""
         return self._owner == os.getpid()
 
     def tell(self, line: bytes) -> BinaryIO:
-        """Give it a line, which has no line break, and return where its answer can be read.
+        """Give the child a line, without its line break, and return the pipe from which its answer can be read.
 
         Raises:
-            BrokenPipeError: it has ended.
+            BrokenPipeError: the child has ended.
         """
         given, said = self._process.stdin, self._process.stdout
         assert given is not None
@@ -76,11 +76,11 @@ class ChildProcess:
         return said  # type: ignore[return-value]
 
     def kill(self) -> None:
-        """End it, whatever it does; what it said can still be read."""
+        """Kill the child, whatever it does; its output so far can still be read."""
         self._process.kill()
 
     def end(self) -> tuple[int, str]:
-        """End it, and return its exit code and the last line of its standard error."""
+        """Kill the child, and return its exit code and the last line of its standard error."""
         self._process.kill()
         try:
             code = self._process.wait(END_S)
@@ -89,7 +89,7 @@ class ChildProcess:
         self._listener.join(END_S)
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
-            with contextlib.suppress(OSError):  # what it was given last, and never took
+            with contextlib.suppress(OSError):  # the child may never have taken its last line
                 pipe.close()
         lines = b"".join(self._errors).decode("utf-8", "replace").strip().splitlines()
         return code, lines[-1] if lines else "no message"
@@ -104,7 +104,7 @@ def _environ() -> dict[str, str]:
 
 
 def work(main: Callable[[BinaryIO, BinaryIO], None]) -> NoReturn:
-    """Be such a process: run `main` with its input and output, and end; an error is told on standard error.
+    """Run `main` in a child process with its input and output, and end; an error is told on standard error.
 
     Python must not end by itself here: the thread that waits for the owner would be found in the middle of its read,
     which aborts the process and hides the error.
@@ -122,9 +122,9 @@ def work(main: Callable[[BinaryIO, BinaryIO], None]) -> NoReturn:
 
 
 class Lines:
-    """In such a process: the lines that its owner gives it. The process ends where they end, whatever it does then.
+    """The lines that the owner of a child process gives it. The child ends when they end, whatever it does then.
 
-    Ctrl-C is for its owner to judge.
+    The child ignores Ctrl-C, which is for its owner to judge.
     """
 
     def __init__(self, source: BinaryIO) -> None:
@@ -133,7 +133,7 @@ class Lines:
         threading.Thread(target=self._take, args=(source,), daemon=True).start()
 
     def next(self, most_s: float | None = None) -> bytes | None:
-        """Return the next line; wait for it, `most_s` at most (seconds), and return None where none came."""
+        """Return the next line; wait for it at most `most_s` seconds, and return None if none came."""
         with contextlib.suppress(queue.Empty):
             return self._given.get(timeout=most_s)
         return None

@@ -1,7 +1,8 @@
-"""Blocking work of a run on its disk: ledger, results, bodies, kept answers. Elsewhere than in the event loop.
+"""Threads for blocking work of a run on its disk: ledger, results, bodies, kept answers.
 
-Where the loop and a thread want the same core, the system gives each its turn, and the loop is late by the thread's:
-with kept answers by 24 ms (99%) instead of 17. So these threads step back; measured: benchmarks/notes/changes.md.
+If the event loop and a thread want the same core, the system gives each its turn, and the loop is late by the thread's
+turn: with kept answers by 24 ms (99%) instead of 17. So these threads step back; measured:
+benchmarks/notes/changes.md.
 """
 
 import asyncio
@@ -21,15 +22,15 @@ Disk: TypeAlias = Callable[[Callable[[], None]], Awaitable[None]]
 """Runs a blocking function elsewhere; a simulation runs it in place."""
 
 THREADS = 32
-"""Most at once (count): one commits, one looks ahead, the others write bodies. They are begun when they are needed."""
+"""Most threads (count): one commits, one looks ahead, the others write bodies. They are started when needed."""
 
 NICENESS = 10
-"""How much less urgent they are than the event loop: a tenth of its share of a core that both want."""
+"""How much less urgent the threads are than the event loop: they get a tenth of its share of a core that both want."""
 
 
 def _step_back() -> None:
-    if sys.platform == "linux":  # elsewhere it would be the whole process
-        with suppress(OSError):  # forbidden: it goes on as urgent as all else
+    if sys.platform == "linux":  # elsewhere this would change the whole process
+        with suppress(OSError):  # where it is forbidden, the thread stays as urgent as all others
             os.nice(NICENESS)
 
 
@@ -37,8 +38,9 @@ _THREADS = ThreadPoolExecutor(THREADS, "bulk-disk", _step_back)
 
 
 async def thread_disk(call: Callable[[], None]) -> None:
-    """Do it in a worker thread, as the ordinary disk. It is not abandoned when cancelled: a commit is ended,
-    not torn.
+    """Run `call` in a worker thread; this is the ordinary `Disk`.
+
+    A cancellation does not abandon the call: a commit is completed, not torn.
     """
     await anyio.lowlevel.checkpoint_if_cancelled()
     with anyio.CancelScope(shield=True):
@@ -46,7 +48,7 @@ async def thread_disk(call: Callable[[], None]) -> None:
 
 
 async def beside(disk: Disk, call: Callable[[], T]) -> T:
-    """Return what `call` returns; it blocks for so long that it must not hold the event loop."""
+    """Return the result of `call`, which blocks too long for the event loop and is run by `disk`."""
     found: list[T] = []
     await disk(lambda: found.append(call()))
     return found[0]

@@ -1,7 +1,7 @@
-"""Files and directories that only their owner may read, whatever the umask: how they are opened, written and synced,
-and what it means that the disk refuses.
+"""Files and directories that only their owner may read, whatever the umask: how they are opened, written and synced.
 
-No function here follows a symbolic link in the last part of a name. Source: failures.md rows 49, 64.
+A disk that refuses becomes an error for the user (`stopped`). No function here follows a symbolic link in the last part
+of a name. Source: failures.md rows 49, 64.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ def open_private(name: str | Path, flags: int, dir_fd: int | None = None) -> int
     """Return a file descriptor of a file that exists, or is made, with mode 0600.
 
     Args:
-        flags: `os.O_WRONLY` and the like; O_CREAT is among them where the file may be made.
+        flags: `os.O_WRONLY` and the like, with O_CREAT if the file may be made.
         dir_fd: the directory that `name` is looked up in.
     """
     fd = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE, dir_fd=dir_fd)
@@ -34,10 +34,10 @@ def open_private(name: str | Path, flags: int, dir_fd: int | None = None) -> int
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Lend a new private file, to be written and read, that takes the place of `path` when the block ends, or never
-    does.
+    """Lend a new private file, to be written and read, that takes the place of `path` when the block ends.
 
-    A link in its place is replaced, and what a killed process left half-written goes.
+    If the block raises, the file is removed and `path` stays. A link in the place of `path` is replaced, and a file
+    that a killed process left half-written is removed.
     """
     part = path.with_name(path.name + ".part")
     part.unlink(missing_ok=True)
@@ -58,7 +58,7 @@ def open_directory(name: str | Path, dir_fd: int | None = None) -> int:
 
 
 def write_all(fd: int, data: bytes | bytearray) -> None:
-    """Write all of `data` where the file stands, however often the system takes only a part."""
+    """Write all of `data` at the position of the file, however often the system takes only a part."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
@@ -74,7 +74,7 @@ def sync_directory(path: Path) -> None:
 
 
 def stopped(error: OSError, path: Path) -> RunStopped:
-    """Return what an error of the file system, at a file of the run directory, means to the user."""
+    """Return the RunStopped that explains an error of the file system at a file of the run directory."""
     return RunStopped(
         f"{path}: {error.strerror or error}; correct that or free some space, then give the same command again: "
         "nothing recorded is lost"

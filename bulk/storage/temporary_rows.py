@@ -10,10 +10,10 @@ _BATCH_ROWS = 5_000
 
 
 class TemporaryRows:
-    """Tables that go with their connection. A context manager.
+    """Tables that are gone when their connection is closed. A context manager.
 
     Args:
-        schema: SQL that makes the tables. into: the one that `keep` fills.
+        schema: SQL that makes the tables. into: the table that `keep` fills.
     """
 
     def __init__(self, schema: str, into: str) -> None:
@@ -29,13 +29,13 @@ class TemporaryRows:
         self._database.close()
 
     def keep(self, row: tuple[Any, ...]) -> None:
-        """Take one row in."""
+        """Add one row."""
         self._rows.append(row)
         if len(self._rows) >= _BATCH_ROWS:
             self._flush()
 
     def select(self, query: str) -> Iterator[tuple[Any, ...]]:
-        """Return what a query over all rows finds."""
+        """Return the result of a query over all rows."""
         self._flush()
         return self._database.execute(query)
 

@@ -1,7 +1,7 @@
 """How a store is named: a libpq URI without a password, or `service=NAME`.
 
-A command line is read by everybody on the machine, so a password in it is refused: it belongs into a file that
-PGPASSFILE names. Off this machine the server must prove who it is: `sslmode=verify-full`.
+Every user of the machine can read a command line, so a password in it is refused: the password belongs into a file that
+PGPASSFILE names. A server on another machine must prove its identity: `sslmode=verify-full`.
 """
 
 import configparser
@@ -25,7 +25,7 @@ _URI = ("postgresql://", "postgres://")
 _EXPECTED = "--store: expected a libpq URI, postgresql://USER@HOST/DATABASE, or service=NAME"
 _SECRETS = ("password", "sslpassword")
 _ROOTS = Path(".postgresql", "root.crt")
-"""Below the user's home: which authorities libpq trusts, where that file is there."""
+"""The file below the user's home that lists the authorities that libpq trusts; it need not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class StoreAddress:
     """Where a store is.
 
     Attributes:
-        text: as the user gave it; no secret is in it.
-        conninfo: for libpq.
+        text: the address as the user gave it; no secret is in it.
+        conninfo: the connection string for libpq.
     """
 
     text: str
@@ -45,10 +45,10 @@ class StoreAddress:
 
 
 def read(text: str) -> StoreAddress:
-    """Return what `text` names.
+    """Return the address of the store that `text` names.
 
     Raises:
-        UsageError: it can't be used; the message never repeats what might be a password.
+        UsageError: the text can't be used; the message never repeats what might be a password.
     """
     if not text.startswith(("service=", *_URI)):
         raise UsageError(_EXPECTED)
@@ -71,10 +71,10 @@ def read(text: str) -> StoreAddress:
 
 
 def _proof(found: Mapping[str, object]) -> dict[str, str]:
-    """Return what must be added so that another machine proves who it is.
+    """Return the settings that must be added so that a server on another machine proves its identity.
 
     Raises:
-        UsageError: less than that is asked for.
+        UsageError: the address or the environment asks for a weaker `sslmode`.
     """
     if (found.get("sslmode") or os.environ.get("PGSSLMODE") or VERIFIED) != VERIFIED:
         raise UsageError(f"--store: its host is another machine: only sslmode={VERIFIED} tells who answers")
@@ -85,7 +85,7 @@ def _proof(found: Mapping[str, object]) -> dict[str, str]:
 
 
 def _service(name: str) -> dict[str, str]:
-    """Return what the user's or the system's service file says; nothing where only libpq knows where that is."""
+    """Return the settings of a service from the user's or the system's service file; empty where neither has it."""
     system = os.environ.get("PGSYSCONFDIR")
     places = [Path(os.environ.get("PGSERVICEFILE") or Path.home() / ".pg_service.conf")]
     places += [Path(system) / "pg_service.conf"] if system else []
@@ -99,7 +99,7 @@ def _service(name: str) -> dict[str, str]:
 
 
 def is_here(host: str) -> bool:
-    """Return whether that host is this machine: a socket in a folder, or a loopback address."""
+    """Return whether the host is this machine: a socket in a folder, or a loopback address."""
     if not host or host.startswith(("/", "@")) or host == "localhost":
         return True
     try:

@@ -1,6 +1,7 @@
 """Bundles in a store: the files of a checked manifest, in parts of 1 MiB, packed, named by a digest of them all.
 
-What is there already is not sent again: an upload that broke off goes on. Who downloads compares the digest.
+Parts that the store already has are not sent again, so that an upload that broke off goes on. A download compares the
+digest.
 """
 
 import hashlib
@@ -17,10 +18,10 @@ from bulk.store.connections import StoreConnection
 _SQL = statements.load("runs")
 
 PART_BYTES = 1024 * 1024
-"""Of a part before it is packed."""
+"""The size of a part before it is packed."""
 
 MOST_BYTES = 256 * 1024 * 1024
-"""Of all files of a bundle together; more belongs into a folder that every worker sees."""
+"""The most that all files of a bundle may have together; more belongs into a folder that every worker sees."""
 
 _READ_PARTS = 16
 """Parts that are sent in one transaction (count)."""
@@ -40,7 +41,7 @@ def upload(store: StoreConnection, folder: Path, names: Sequence[str]) -> bytes:
     """Bring these files of a folder, by their names in it, into the store; returns the bundle's digest.
 
     Raises:
-        UsageError: they are too large together.
+        UsageError: the files are too large together.
         RunStopped: the store can't be reached.
         OSError: a file can't be read.
     """
@@ -64,10 +65,10 @@ def upload(store: StoreConnection, folder: Path, names: Sequence[str]) -> bytes:
 
 
 def download(store: StoreConnection, digest: bytes, folder: Path) -> list[str]:
-    """Write the files of a bundle into a folder, private; returns their names.
+    """Write the files of a bundle into a folder, readable for this user alone; returns their names.
 
     Raises:
-        RunDirectoryError: the store does not have the bundle, or it is not as it was.
+        RunDirectoryError: the store does not have the bundle, or the bundle is not as it was uploaded.
         RunStopped: the store can't be reached.
         OSError: the disk refused.
     """
@@ -99,7 +100,7 @@ def download(store: StoreConnection, digest: bytes, folder: Path) -> list[str]:
 
 
 def _parts(path: Path) -> Iterator[bytes]:
-    """Yield them; an empty file has one that is empty."""
+    """Yield the parts of a file; an empty file has one empty part."""
     with path.open("rb") as file:
         part = file.read(PART_BYTES)
         yield part
@@ -115,7 +116,7 @@ def _send(store: StoreConnection, waiting: list[tuple[bytes, str, int, bytes]]) 
 
 
 def is_inside(name: str) -> bool:
-    """Return whether that is a file's name in a bundle: it can't lead out of the folder."""
+    """Return whether the name can be that of a file in a bundle: it does not lead out of the folder."""
     path = Path(name)
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
 

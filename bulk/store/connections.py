@@ -1,10 +1,10 @@
-"""How a store is reached, and what it means that it can't be.
+"""How a store is reached, and which error says that it can't be reached.
 
-A connection that was lost is made anew by the next call; one that was ended while nothing was asked on it costs nobody
-an error. What PostgreSQL says is said on, because it names the cause;
-no password is in it. Nothing here retries: who calls knows how long that makes sense. Nothing waits without an end: a
-server that says nothing, behind a proxy that keeps its connections open say, is given up after a while, and so is a
-transaction whose owner has fallen silent, because others wait for its locks.
+A lost connection is made anew by the next call. If the server closed a connection while it was idle, the next call
+makes a new one without an error. Errors pass on the message of PostgreSQL, because it names the cause; no password is
+in it. Nothing here retries, because only the caller knows how long that makes sense. Nothing waits without an end: a
+silent server, for example behind a proxy that keeps its connections open, is given up after a while, and so is a
+transaction whose process has fallen silent, because others wait for its locks.
 """
 
 import contextlib
@@ -25,24 +25,25 @@ from bulk.redaction import redact
 from bulk.store.address import PASSWORD_FILE, VERIFIED, StoreAddress, is_here
 
 FENCED, GIVEN_UP, AT_WORK = "BU001", "BU002", "BU003"
-"""What the store's own functions raise."""
+"""The codes of the errors that the store's own functions raise."""
 
 CONNECT_S = 10
 LOCK_S = 10
 
 SILENT_S = 20.0
-"""A server that has said nothing for so long, while it was asked for something, is given up (seconds); more than
-`LOCK_S`, after which it says why."""
+"""How long a server may say nothing while a request to it is open, before it is given up (seconds). This is more than
+`LOCK_S`, after which a server reports that it waited for a lock."""
 
 UNHURRIED_S = 1_800.0
-"""The same where one statement reads or writes a whole run (seconds)."""
+"""The value of `SILENT_S` while one statement reads or writes a whole run (seconds)."""
 
 ENDING_S = 4.0
-"""The same for a process that is to end (seconds), and the most that it takes to connect, once it is a worker's."""
+"""The value of `SILENT_S` for a process that is to end (seconds), and the connect timeout of every connection that has
+an `Ending`."""
 
 IDLE_S = 10
-"""So long after its last statement a transaction is ended that holds locks, because its process was stopped or its
-machine is gone (seconds)."""
+"""How long a transaction may be idle before the server ends it (seconds): its process may have been stopped, or its
+machine may be gone, and it holds locks."""
 
 _SETTINGS = {
     "connect_timeout": CONNECT_S,
@@ -55,7 +56,7 @@ _SETTINGS = {
     "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
 }
 _UNUSABLE = ("42", "3F")
-"""Begin the codes of what PostgreSQL says where tables or functions are others than those of this version."""
+"""The beginnings of PostgreSQL's error codes for tables or functions that are not those of this version."""
 
 _HOPELESS = (
     "does not exist",
@@ -72,45 +73,47 @@ _HOPELESS = (
     "invalid sslmode value",
     "invalid integer value",
 )
-"""What is said of a user, a database or a certificate that will not do: trying again would not help."""
+"""Messages about a user, a database or a certificate that can't be used: trying again would not help."""
 
 
 T = TypeVar("T")
 
 
 class GivenUp(BulkError):
-    """The process is to end, and the store says nothing: it is asked for nothing any more."""
+    """The process is to end and the store says nothing, so that the process sends it no more requests."""
 
     exit_code = ExitCode.STOPPED
 
 
 class Ending:
-    """That a process is to end, for all its connections: from then on they wait only `ENDING_S` for a word, and once
-    one of them has waited in vain, none asks any more. What the process holds ends by itself, and others go on with it.
+    """Tells all connections of a process that it is to end.
+
+    From then on a connection waits only `ENDING_S` for a word of the server, and once one of them has waited in vain,
+    none asks any more. The leases of the process end by themselves, and other workers go on with its shards.
 
     Attributes:
-        silent_s: so long a server may say nothing, whatever is asked (seconds).
-        is_given_up: none asks any more.
+        silent_s: how long a server may say nothing, whatever is asked (seconds).
+        is_given_up: whether no connection of the process asks any more.
     """
 
     def __init__(self) -> None:
         self.silent_s, self.is_given_up = math.inf, False
 
     def begin(self) -> None:
-        """Wait no longer than `ENDING_S`."""
+        """Have all connections wait no longer than `ENDING_S`."""
         self.silent_s = ENDING_S
 
     def give_up(self) -> None:
-        """Wait no longer, and ask no more."""
+        """Have all connections wait no longer, and ask no more."""
         self.silent_s, self.is_given_up = 0.0, True
 
 
 class Connection(psycopg.Connection):
-    """One that gives up a server that says nothing.
+    """A connection that gives up a server that says nothing.
 
     Attributes:
-        silent_s: after so long (seconds).
-        ending: of the process, which may have to give up sooner.
+        silent_s: how long the server may say nothing before it is given up (seconds).
+        ending: tells whether the process is to end, and so has to give up sooner.
     """
 
     silent_s = SILENT_S
@@ -147,12 +150,13 @@ def connect(address: StoreAddress, purpose: str, ending: Ending | None = None) -
     """Return a connection on which every statement is a transaction of its own, unless one is begun.
 
     Args:
-        purpose: shown in the server's list of connections. ending: of the process, which must not take long to end.
+        purpose: shown in the server's list of connections. ending: tells whether the process is to end; None: the
+            process may take the usual time.
 
     Raises:
         RunStopped: the store can't be reached.
         GivenUp: the process is to end, and the store can't be reached.
-        UsageError: it is reached, and refuses this user, or is not encrypted as it must be.
+        UsageError: the store is reached, and refuses this user, or the connection is not encrypted as it must be.
     """
     if ending is not None and ending.is_given_up:
         raise GivenUp(f"the store {address} says nothing, and this process is to end; nothing recorded is lost")
@@ -170,7 +174,7 @@ def connect(address: StoreAddress, purpose: str, ending: Ending | None = None) -
             ending.give_up()
         raise _unreached(address, error) from None
     connection.ending = ending
-    info = connection.info  # what libpq knows of service files, of the environment and of names
+    info = connection.info  # the host that libpq really took, from service files, the environment and host names
     if not (is_here(info.host) and is_here(info.hostaddr)) and info.get_parameters().get("sslmode") != VERIFIED:
         connection.close()
         raise UsageError(f"--store: {address} is another machine: it needs sslmode={VERIFIED}")
@@ -186,14 +190,14 @@ def _unreached(address: StoreAddress, error: psycopg.Error) -> BulkError:
 
 
 def said_by(error: psycopg.Error) -> str:
-    """Return what the database, or libpq, says of an error, on one line."""
+    """Return the message of the database, or of libpq, about an error, on one line."""
     detail = error.diag.message_primary or str(error)
     return redact("; ".join(line.strip() for line in detail.splitlines() if line.strip()))
 
 
 def refusal(error: psycopg.Error, address: StoreAddress) -> BulkError | ValueError:
-    """Return what an error of PostgreSQL means to the user: a stop that can be retried, or a store that can't be
-    used."""
+    """Return the error that tells the user what an error of PostgreSQL means: a stop that can be retried, or a store
+    that can't be used."""
     said = said_by(error)
     match error:
         case errors.UniqueViolation():
@@ -234,8 +238,8 @@ class ShardsLost(RunDirectoryError):
 
 
 def _was_hung_up(connection: Connection) -> bool:
-    """Return whether a server has said something though it was asked for nothing: that this connection is over, because
-    it was idle for too long, say. What is asked on another one is then asked for the first time."""
+    """Return whether the server has sent something on an idle connection: the notice that the connection is over, for
+    example because it was idle for too long. No request is lost then, so the caller can safely use a new connection."""
     if connection.closed or connection.pgconn.transaction_status != pq.TransactionStatus.IDLE:
         return False
     looking = select.poll()
@@ -244,10 +248,10 @@ def _was_hung_up(connection: Connection) -> bool:
 
 
 class StoreConnection:
-    """One connection, made when it is needed and made anew when it was lost; one thread at a time.
+    """One connection, which is made when it is needed and made anew when it was lost; for one thread at a time.
 
     Attributes:
-        made: how often it was made (count).
+        made: how often the connection was made (count).
     """
 
     def __init__(self, address: StoreAddress, purpose: str, ending: Ending | None = None) -> None:
@@ -260,12 +264,13 @@ class StoreConnection:
 
     @contextlib.contextmanager
     def using(self) -> Iterator[psycopg.Connection]:
-        """Use it; errors of PostgreSQL become ours.
+        """Lend the connection, and turn errors of PostgreSQL into those of this project.
 
         Raises:
-            RunStopped: it can't be reached, or was lost; whether what was under way happened is not known.
+            RunStopped: the store can't be reached, or the connection was lost; it is not known then whether the
+                statement that was under way took effect.
             GivenUp: see `Ending`.
-            RunDirectoryError, UsageError: it can't be used.
+            RunDirectoryError, UsageError: the store can't be used.
         """
         with self._lock:
             if self._is_closed:
@@ -281,12 +286,12 @@ class StoreConnection:
             except psycopg.Error as error:
                 is_idle = self._connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
                 if self._connection.closed or not is_idle or isinstance(error, errors.ReadOnlySqlTransaction):
-                    self._connection.close()  # the next one may lead to another server
+                    self._connection.close()  # the next connection may lead to another server
                 raise refusal(error, self.address) from error
 
     @contextlib.contextmanager
     def unhurried(self) -> Iterator[None]:
-        """Wait up to `UNHURRIED_S` for each answer: a statement reads or writes a whole run, or many wait for it."""
+        """Wait up to `UNHURRIED_S` for each answer, because a statement reads or writes a whole run."""
         before, self._silent_s = self._silent_s, UNHURRIED_S
         try:
             if self._connection is not None:
@@ -299,12 +304,12 @@ class StoreConnection:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[psycopg.Connection]:
-        """Lend a connection as `using` does, and keep all of the block or none of it."""
+        """Lend the connection as `using` does, in a transaction: all statements of the block take effect, or none."""
         with self.using() as connection, connection.transaction():
             yield connection
 
     def close(self) -> None:
-        """Close it for good; may be called twice."""
+        """Close the connection for good; may be called twice."""
         with self._lock:
             self._is_closed = True
             if self._connection is not None:

@@ -1,7 +1,8 @@
 """A run goes out of the store into an ordinary run directory, so that reports and comparisons need no database.
 
-What is read is one moment of the run. The directory gets its name when it is complete; what an export that was killed
-left behind goes with the next one. Lines stand in the order in which they were written, as in a run on one machine.
+An export reads the run as it stands at one moment. The directory gets its name when it is complete; the next export
+deletes the files that a killed export left behind. Lines stand in the order in which they were written, as in a run on
+one machine.
 """
 
 import contextlib
@@ -40,11 +41,11 @@ UNFINISHED = "exported before it was complete; the store goes on with it"
 _PAGE_ROWS = 10_000
 _PAGE_CHUNKS = 64
 _GROUP_ROWS = 20_000
-"""Lines that go into the run directory in one commit (count)."""
+"""How many lines go into the run directory in one commit, at least (count)."""
 
 Row = tuple[int, int, int, int, int, int | None, int, int, int, str | None]
-"""Chunk, job, index, numbers of outcome and code, HTTP status, attempts, position in the chunk, length, and what was
-there before (JSON)."""
+"""Chunk, job, index, numbers of outcome and code, HTTP status, attempts, position in the chunk, length, and the
+before-image (JSON)."""
 
 
 def export(
@@ -53,14 +54,14 @@ def export(
     run_dir: Path,
     merged: Callable[[Sequence[Minute]], list[Minute]],
 ) -> RunStatus:
-    """Write the run directory of a run; returns where the run stands.
+    """Write the run directory of a run; returns the status of the run.
 
     Args:
-        run_dir: must not be there, or be empty.
-        merged: makes one of the figures of a minute that several workers have told.
+        run_dir: the directory must not exist, or must be empty.
+        merged: merges the figures that several workers have recorded for the same minute.
 
     Raises:
-        RunDirectoryError: it is there, can't be written, or another export writes it.
+        RunDirectoryError: the run directory exists already, can't be written, or another export writes it.
         RunStopped: the store can't be reached, or the disk is full.
     """
     with refusing(run_dir), _part_of(run_dir) as part:
@@ -70,10 +71,10 @@ def export(
 
 
 def refuse_taken(run_dir: Path) -> Path:
-    """Look whether a run can be exported there; returns the whole path.
+    """Check that a run can be exported to the directory; returns the absolute path.
 
     Raises:
-        RunDirectoryError: it is there and not empty, or it is the current folder.
+        RunDirectoryError: the directory exists and is not empty, or it is the current folder.
     """
     place = run_dir.resolve()
     with refusing(run_dir):
@@ -91,7 +92,7 @@ def _part_of(run_dir: Path) -> Iterator[Path]:
     """Yield an empty folder that becomes the run directory, and that no other export writes into.
 
     Raises:
-        RunDirectoryError: the run directory is there, or another export writes it.
+        RunDirectoryError: the run directory exists already, or another export writes it.
     """
     place = refuse_taken(run_dir)
     part = place.with_name(place.name + ".part")
@@ -102,9 +103,9 @@ def _part_of(run_dir: Path) -> Iterator[Path]:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RunDirectoryError(f"another command exports to {run_dir}; wait until it has ended") from None
-        if not (part.exists() and os.path.samestat(os.fstat(held), part.stat())):  # it got its name a moment ago
+        if not (part.exists() and os.path.samestat(os.fstat(held), part.stat())):  # another export has just renamed it
             raise _taken(run_dir)
-        for left in part.iterdir():  # by an export that was killed
+        for left in part.iterdir():  # left behind by an export that was killed
             shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
         yield part
     finally:
@@ -120,7 +121,7 @@ def _write(
         ledger.bind_parts()
         with store.unhurried(), store.transaction() as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            # it waits for the disk, and nobody waits for it
+            # the transaction is idle while the disk is written; it only reads, so nobody waits for its locks
             connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
             bring(connection, run.id, part, _damaged("a file that is not whole"))
             _copy_planned(connection, run.id, ledger)
@@ -143,7 +144,7 @@ def _write(
 
 
 def _bring_companions(store: StoreConnection, bundle: bytes, part: Path) -> None:
-    """Bring what lies beside the ledger in a run directory; items and the files that they name are not brought."""
+    """Bring the files that lie beside the ledger in a run directory, without items and the files that they name."""
     with tempfile.TemporaryDirectory(dir=part.parent, prefix=f"{part.name}-") as folder:
         for name in bundles.download(store, bundle, Path(folder)):
             if "/" not in name:
@@ -205,7 +206,7 @@ def _actions(connection: psycopg.Connection, run: int) -> list[Action]:
 def _status(
     run: runs.StoredRun, counts: dict[int, dict[str, int]], participants: Sequence[runs.Participant]
 ) -> RunStatus:
-    """Return where the run stands, by its outcomes and by what its workers said last."""
+    """Return the status of the run, from its outcomes and the last status of each worker."""
     told = [
         msgspec.json.decode(each.status, type=RunStatus, strict=False)
         for each in participants

@@ -1,7 +1,7 @@
-"""How a group becomes the arguments of the function `commit_group`: one array for each column.
+"""How a group of ledger entries becomes the arguments of the SQL function `commit_group`: one array for each column.
 
-Numbers are written as PostgreSQL's own text of an array, which takes a fraction of the time of a list that psycopg
-adapts value by value.
+Arrays are written in PostgreSQL's own text form, which takes a fraction of the time of a list that psycopg adapts value
+by value.
 """
 
 import hashlib
@@ -18,18 +18,18 @@ _EFFECTS = {effect: effect.value for effect in Effect}
 _LEVEL = 1
 _NOTHING = "\x01"
 _QUOTED_NOTHING = f'"{_NOTHING}"'
-"""Stands for a text that is not there; JSON, methods and encoded paths have no such character."""
+"""The element that stands for NULL in an array of texts; JSON, methods and encoded paths have no such character."""
 
 
 class Group:
-    """A group, as it goes to the store.
+    """A group of ledger entries, as it goes to the store.
 
     Attributes:
-        arguments: of `commit_group`, from `sent_job` to `image`.
-        shards: that it touches, in order; -1 stands for what is not held.
-        opened: keys of its intents; closed: of the intents that its outcomes close, or that are taken back.
-        digest: the same for the same entries.
-        entries: how many there are, actions too (count).
+        arguments: the arguments of `commit_group` from `sent_job` to `image`.
+        shards: the shards that the group touches, in order; -1 stands for items of shards that are not held.
+        opened: keys of its intents; closed: keys of the intents that its outcomes close, or that are taken back.
+        digest: a digest of the entries; equal entries have the same one.
+        entries: how many entries the group has, actions included (count).
     """
 
     __slots__ = ("arguments", "closed", "digest", "entries", "opened", "shards")
@@ -65,7 +65,7 @@ class Group:
             *images,
             withdrawn,
             actions,
-        ):  # not the shards
+        ):  # the shards are no part of the digest
             digest.update(repr(column).encode())
         self.digest = digest.digest()
         self.arguments: tuple[Any, ...] = (
@@ -111,7 +111,7 @@ def _intent_columns(intents: Iterable[Intent], shard_of: Callable[[int, int], in
 def _outcome_columns(
     records: Sequence[Record], shard_of: Callable[[int, int], int], words: Mapping[str, int]
 ) -> tuple[bytearray, list[list[Any]], list[list[int]]]:
-    """Return lines, columns of `outcome`, and columns of what `count` gets."""
+    """Return the result lines, the columns of the table `outcome`, and the columns that are added to `count`."""
     lines, lengths = results.encode_all(record.finished for record in records)
     jobs, indexes, shards, outcomes, codes, statuses, attempts = [], [], [], [], [], [], []
     sums: dict[tuple[int, int, int, int], int] = {}

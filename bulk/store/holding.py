@@ -9,7 +9,7 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Neighbouring items of one job: from index `first` on, before `behind`."""
+    """Neighbouring items of one job: from index `first` on and before `behind`."""
 
     job: int
     first: int
@@ -24,10 +24,10 @@ class _Held:
 
 
 class Holding:
-    """The shards of one run that this worker holds now. Whoever claims says so here, and whoever lost one.
+    """The shards of one run that this worker holds now; the code that claims or loses a shard calls `hold` or `let_go`.
 
-    A shard of a range knows its items by their span. Of a shard of lanes each item is listed: the worker reads from the
-    bundle's index which they are.
+    The items of a range are known by their span. The items of a shard of lanes are listed one by one: the worker reads
+    from the bundle's index which they are.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Holding:
         self._shards: dict[Key, int] = {}
 
     def hold(self, shard: int, epoch: int, spans: Sequence[Span] = (), items: Iterable[Key] = ()) -> None:
-        """Hold that shard for the worker from now on; `spans` and `items`: what is in it."""
+        """Record that the worker holds the shard from now on; `spans` and `items` are the items in it."""
         self.let_go(shard)
         listed: dict[int, list[int]] = {}
         for job, index in items:
@@ -46,7 +46,7 @@ class Holding:
         self._spans += [(span, shard) for span in spans]
 
     def let_go(self, shard: int) -> None:
-        """Let go of a shard: it was finished, released, or taken over."""
+        """Forget a shard, because it was finished, released, or taken over."""
         gone = self._held.pop(shard, None)
         if gone is None:
             return
@@ -56,16 +56,16 @@ class Holding:
                 self._shards.pop((job, index), None)
 
     def shards(self) -> list[int]:
-        """Return the numbers of all of them."""
+        """Return the numbers of all held shards, in order."""
         return sorted(self._held)
 
     def epoch_of(self, shard: int) -> int:
-        """Return the epoch that the worker has of it; -1, which no shard has, where it does not hold it."""
+        """Return the worker's epoch of a shard; -1, which no shard has, where the worker does not hold the shard."""
         held = self._held.get(shard)
         return -1 if held is None else held.epoch
 
     def shard_of(self, job: int, index: int) -> int:
-        """Return the shard of an item; -1, which no shard is, where none that is held has it."""
+        """Return the number of the held shard that has the item; -1, which no shard has, where there is none."""
         found = self._shards.get((job, index))
         if found is not None:
             return found
@@ -75,13 +75,13 @@ class Holding:
         return -1
 
     def spans_of(self, job: int, shards: Collection[int] | None = None) -> Iterator[Span]:
-        """Yield the spans of a job that are held; `shards`: only theirs."""
+        """Yield the spans of a job in held shards; `shards`: only in these."""
         for span, shard in self._spans:
             if span.job == job and (shards is None or shard in shards):
                 yield span
 
     def items_of(self, job: int, shards: Collection[int] | None = None) -> list[int]:
-        """Return the listed items of a job that are held; `shards`: only theirs."""
+        """Return the indexes of the listed items of a job in held shards; `shards`: only in these."""
         return [
             index
             for shard, held in tuple(self._held.items())

@@ -1,8 +1,8 @@
-"""Whose turn a shard is. The database alone decides, by its own clock; a worker knows what it has, and for how long.
+"""Which worker holds a shard. The database alone decides, by its own clock; a worker knows its leases and their ends.
 
 A shard that is claimed gets a new epoch, and whatever an earlier holder still sends is refused from then on. A lease
-that is not renewed ends by itself; GRACE later, when nothing that the old holder sent can be on its way any more,
-somebody else may claim the shard. A worker's own deadline counts from the moment before it asked.
+that is not renewed ends by itself. Another worker may claim the shard only after the run's grace time, when no request
+of the old holder can be on its way any more. A worker's own deadline counts from the moment before it asked the store.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,37 +18,38 @@ from bulk.store.connections import StoreConnection
 _SQL = statements.load("leases")
 
 TTL_S = 30.0
-"""How long a lease is good for that is not renewed (seconds)."""
+"""How long a lease lasts without a renewal (seconds)."""
 
 GRACE_S = 5.0
-"""How much longer than a request may take a lapsed shard is left alone (seconds)."""
+"""How long a lapsed shard is left alone, in addition to the time limit of a request (seconds)."""
 
 _JANITOR_KEY = 0x42554C4C
 
 
 class Kind(StrEnum):
-    """What a shard is a part of."""
+    """What a shard consists of."""
 
     LANES = "lanes"  # lanes by their rank
     LANE = "lane"  # one long lane
     RANGE = "range"  # neighbouring items without lanes
-    COPIES = "copies"  # what equal reads get
-    MAKE = "make"  # all of a job whose items are made from results
+    COPIES = "copies"  # duplicate reads of a job, which get the outcome of an earlier read
+    MAKE = "make"  # all items of a job that are made from results
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a run that one worker works on at a time.
 
     Attributes:
-        run, no: which one.
-        job_group: its jobs have this group.
-        modulus, remainder: of LANES: ranks that leave this remainder; but none of `apart`, which are shards of their
-            own.
-        first, behind: of a RANGE: its items, from `first` on and before `behind`; of a LANE `first` is its rank.
-        items: in it (count); -1: they are still to be made.
-        needs: jobs that must be over before. after: shards that must be done.
-        epoch: of this claim; 0: never claimed.
-        wave: of its job that it is in, from 1.
+        run, no: the number of its run in the store, and its own number in that run.
+        job_group: the number of the group that its jobs are in.
+        modulus, remainder: for LANES: the shard has the ranks that leave this remainder, except those in `apart`,
+            which are shards of their own.
+        first, behind: for a RANGE: it has the items from `first` on and before `behind`; for a LANE `first` is its
+            rank.
+        items: how many items it has (count); -1: they are still to be made.
+        needs: jobs that must be over before it can be claimed. after: shards that must be done before.
+        epoch: the number of this claim; 0: never claimed.
+        wave: the wave of its job that it is in, from 1.
     """
 
     run: int = 0
@@ -68,7 +69,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lease(NamedTuple):
-    """That a worker holds a shard, with this epoch."""
+    """The right of a worker to work on a shard, with the epoch of its claim."""
 
     run: int
     shard: int
@@ -76,12 +77,12 @@ class Lease(NamedTuple):
 
 
 class Renewed(NamedTuple):
-    """What a renewal brought.
+    """The result of a renewal.
 
     Attributes:
-        asked_at: the moment before it was asked, by the caller's clock; leases are good for TTL from then on.
+        asked_at: the moment before the store was asked, by the caller's clock; leases are good for TTL from then on.
         lost: leases that are over: nothing more may be sent for them.
-        states: of the runs: run -> state and why.
+        states: run number -> the run's state, and why it has that state.
     """
 
     asked_at: float
@@ -93,19 +94,19 @@ class Ended(StrEnum):
     """What became of a shard that a worker wanted to finish."""
 
     DONE = "done"
-    WORK_LEFT = "work_left"  # by what is written, items of it have no outcome
-    LOST = "lost"  # it is somebody else's
+    WORK_LEFT = "work_left"  # by the records in the store, some of its items have no outcome
+    LOST = "lost"  # the worker does not hold it any more
 
 
 class Leases:
-    """One worker's leases. Blocking; all calls from one thread, on a connection of its own.
+    """The leases of one worker. All calls block; make them from one thread, on a connection of its own.
 
     Args:
-        now: monotonic seconds that go on while the machine sleeps: `Clock.elapsed`.
-        ttl_s: how long a lease is good for (seconds).
+        now: returns monotonic seconds that go on while the machine sleeps: `Clock.elapsed`.
+        ttl_s: how long a lease lasts without a renewal (seconds).
 
     Attributes:
-        worker: its number in the store.
+        worker: the worker's number in the store.
     """
 
     def __init__(
@@ -123,17 +124,20 @@ class Leases:
         self.worker = int(found[0])
 
     def claimable(self) -> dict[int, int]:
-        """Return runs of this engine and how many of their shards could be claimed now (count); 0: none, but a wave is
-        to be opened.
+        """Return the numbers of runs for this engine, with how many of their shards could be claimed now (count).
+
+        A count of 0 says that no shard can be claimed yet, but the waves of the run are to be judged.
         """
         with self._store.using() as connection:
             return dict(connection.execute(_SQL["claimable"], {"engine": self._engine}).fetchall())
 
     def claim(self, run: int, most: int = 1, *, only: int | None = None) -> tuple[float, list[Shard]]:
-        """Take shards that nobody holds and whose turn it is; returns the moment before it was asked, and them.
+        """Claim shards that nobody holds and that may begin; returns the moment before the store was asked, and the
+        shards.
 
         Args:
-            only: this shard, if it can be had.
+            most: claim at most this many shards (count).
+            only: claim this shard alone, if that is possible.
         """
         asked_at = self.now()
         with self._store.using() as connection:
@@ -145,7 +149,7 @@ class Leases:
         return asked_at, sorted(shards, key=lambda shard: shard.no)
 
     def renew(self, leases: Sequence[Lease]) -> Renewed:
-        """Prolong leases that are not over, all at once."""
+        """Prolong all of these leases that are not over, in one round trip."""
         asked_at = self.now()
         with self._store.using() as connection:
             columns = _columns(leases)
@@ -155,30 +159,31 @@ class Leases:
         return Renewed(asked_at, lost, {run: (state, why) for run, state, why in found})
 
     def release(self, leases: Sequence[Lease]) -> None:
-        """Give shards back on a clean stop, when nothing of them is in flight: whoever wants can have them at once."""
+        """Give shards back on a clean stop, when no request of them is in flight: others can claim them at once."""
         with self._store.using() as connection:
             connection.execute(_SQL["release"], (*_columns(leases), self.worker))
 
     def finish(self, lease: Lease) -> Ended:
-        """End a shard whose items all have an outcome, by what is written."""
+        """Mark a shard as done, if all of its items have an outcome by the records in the store."""
         with self._store.using() as connection:
             found = connection.execute(_SQL["finish"], lease).fetchone()
         assert found is not None
         return Ended(found[0])
 
     def leave(self) -> None:
-        """Take the worker off the list when it ends, unless it worked on a run."""
+        """Delete the worker from the store's list when it ends, unless it has worked on a run."""
         with self._store.using() as connection:
             connection.execute(_SQL["leave"], (self.worker,))
 
     def close(self) -> None:
-        """Close its connection; may be called twice. What it holds ends by itself."""
+        """Close the connection; may be called twice. Leases that are still held end by themselves."""
         self._store.close()
 
     def tidy(self) -> list[tuple[int, int]]:
-        """Do what nobody else does, if no other worker is doing it: runs that are to pause and have nobody at work are
-        paused, what was uploaded and never submitted goes; returns lapsed shards, which somebody should claim, by run
-        and number.
+        """Clean up in the store, unless another worker is doing so at this moment.
+
+        Runs that are to pause or stop and have no worker any more become paused or stopped. Old workers that have
+        worked on no run are deleted. Returns the lapsed shards, which should be claimed again, by run and number.
         """
         with self._store.transaction() as connection:
             mine = connection.execute(_SQL["janitor"], (_JANITOR_KEY,)).fetchone()
@@ -196,15 +201,15 @@ def _columns(leases: Collection[Lease]) -> tuple[list[int], list[int], list[int]
 
 
 def show_alive(connection: psycopg.Connection, worker: int) -> None:
-    """Tell the store that the worker of that number is there, whether it holds something or not."""
+    """Tell the store that the worker of that number is alive, whether it holds a shard or not."""
     connection.execute(_SQL["show_alive"], (worker,))
 
 
 def release_dead(store: StoreConnection, name: str | None) -> None:
-    """Give back what a worker holds whose process is known to have ended, so that nobody waits for its leases.
+    """Give back the shards of a worker whose process is known to have ended, so that nobody waits for its leases.
 
     Args:
-        name: of the worker; None: none of them lives.
+        name: the name of the worker; None: all workers, as none of them lives.
 
     Raises:
         RunStopped: the store can't be reached.

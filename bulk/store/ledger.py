@@ -1,9 +1,9 @@
 """What was sent and how it ended, for the shards of a run that this worker holds: a `RunLedger` in the store.
 
-A group is one statement, so all of it is kept or none; in it the fence looks whether each shard that the group touches
-is still this worker's. After a lost answer nobody knows whether the group was kept: the next connection asks, and what
-was kept is not written twice. The class has no clock and makes no decision; calls block, and may come from any one
-thread at a time.
+A group is one statement, so all of it is kept or none. The statement begins with the fence, which checks that this
+worker still holds each shard that the group touches. After a lost answer the client does not know whether the group was
+kept: the next connection asks the store, so that no group is written twice. The class has no clock and makes no
+decision; calls block, and may come from any one thread at a time.
 """
 
 import threading
@@ -37,20 +37,20 @@ class StoreLedger:
     """A `RunLedger`, and a context manager that closes it.
 
     Attributes:
-        run, worker: by their numbers in the store.
-        holding: the shards that this worker holds. Whoever claims them tells it, and tells `took` here.
+        run, worker: their numbers in the store.
+        holding: the shards that this worker holds. The caller that claims shards enters them there, and calls `took`.
     """
 
     def __init__(self, store: StoreConnection, run: int, worker: int, run_dir: Path, holding: Holding) -> None:
-        """Open it.
+        """Open the ledger of a run.
 
         Args:
-            store: a connection of its own.
-            run_dir: where this process keeps its files of the run; what items save goes into the store.
+            store: a connection that this ledger alone uses.
+            run_dir: where this process keeps its files of the run; files that items save go into the store.
 
         Raises:
             RunStopped: the store can't be reached.
-            RunDirectoryError: there is no such run in it.
+            RunDirectoryError: the store has no such run.
         """
         self.run, self.worker, self.run_dir, self.holding = run, worker, run_dir, holding
         self._store = store
@@ -85,7 +85,7 @@ class StoreLedger:
         minute: Minute | None = None,
         actions: Sequence[Action] = (),
     ) -> None:
-        """Make a group durable in one round trip. Tallies are not kept: who exports the run makes them anew."""
+        """Make a group durable in one round trip. Tallies are not kept, because an export makes them anew."""
         group = Group(batch, actions, self.holding.shard_of, self._words, self._open)
         with self._lock:
             self._keeping.keep([entry for entry in batch if type(entry) is Record])
@@ -117,11 +117,14 @@ class StoreLedger:
         self._asked, self._made = None, self._store.made
 
     def view(self) -> StoreView:
-        """Return what stands in it of the shards that this worker holds now."""
+        """Return a view of the results of the shards that this worker holds now."""
         return StoreView(self._store, self.run, self.holding.shards(), self.worker)
 
     def sources(self, job: int) -> StoreView:
-        """Return the results of the whole run: first those that were there when items of that job were made before."""
+        """Return a view of the results of the whole run, from which the items of that job are made.
+
+        Results that were there when the items were made before come first, so that the same items get the same indexes.
+        """
         with self._lock, self._store.using() as connection:
             found = connection.execute(_SQL["made_until"], (self.run, self.holding.shard_of(job, 0))).fetchone()
         if found is None:
@@ -130,14 +133,14 @@ class StoreLedger:
         return StoreView(self._store, self.run, until=self._made_until[job])
 
     def made(self, job: int, items: int) -> None:
-        """Keep it, so that whoever makes them again makes the same."""
+        """Record how many items were made (count) and from which results, so that another worker makes the same."""
         shard = self.holding.shard_of(job, 0)
         values = (self.run, shard, self.holding.epoch_of(shard), self._made_until[job], items)
         with self._lock, self._store.using() as connection:
             connection.execute(_SQL["note_made"], values)
 
     def planned_from(self, guess: float | None) -> float | None:
-        """Return the first guess, of whatever worker it was; it is stored at once."""
+        """Return the first guess that any worker of the run has made; a first `guess` is stored at once."""
         if self._planned_from is None and guess is not None:
             with self._lock, self._store.using() as connection:
                 found = connection.execute(_SQL["plan"], (guess, self.run)).fetchone()
@@ -146,12 +149,12 @@ class StoreLedger:
         return None if self._planned_from is None else float(self._planned_from)
 
     def done_bits(self, job: int, items: int) -> bytearray:
-        """Return one bit for each item: 0 only for items of held shards that have no outcome, as all else is somebody
-        else's.
+        """Return one bit for each item: 0 only for items of held shards that have no outcome, because all other items
+        are not this worker's.
         """
         bits = bytearray(b"\xff" * ((items + 7) // 8))
         if items & 7:
-            bits[-1] = (1 << (items & 7)) - 1  # what is behind the last item is nobody's
+            bits[-1] = (1 << (items & 7)) - 1  # bits behind the last item belong to no item
         listed = [index for index in self.holding.items_of(job) if index < items]
         spans = [(span.first, min(span.behind, items)) for span in self.holding.spans_of(job) if span.first < items]
         ended: list[tuple[int]] = []
@@ -169,11 +172,13 @@ class StoreLedger:
         return bits
 
     def open_intents(self, shards: Collection[int] | None = None) -> dict[tuple[int, int], Intent]:
-        """Return the intents of items without an outcome, of held shards; `shards`: only of these."""
+        """Return the intents of items without an outcome in held shards; `shards`: only in these."""
         return self._intents("open_intents", shards)
 
     def late_writes(self, shards: Collection[int] | None = None) -> dict[tuple[int, int], Intent]:
-        """Return the intents of items with an outcome that is known, of held shards; `shards`: only of these."""
+        """Return the intents that are still open though the item has an outcome other than `unknown`, in held shards;
+        `shards`: only in these.
+        """
         return self._intents("late_writes", shards, self._words[OutcomeKind.UNKNOWN])
 
     def _intents(self, name: str, shards: Collection[int] | None, *more: int) -> dict[tuple[int, int], Intent]:
@@ -183,11 +188,13 @@ class StoreLedger:
         return {(row[0], row[1]): rows.intent_from_row(row) for row in found}
 
     def counts(self, shards: Collection[int] | None = None) -> dict[int, dict[str, int]]:
-        """Return the sums of held shards, which are kept with each commit; `shards`: only of these."""
+        """Return how many items of held shards ended how: job number -> outcome -> count; `shards`: only of these."""
         return StoreView(self._store, self.run, self.holding.shards() if shards is None else list(shards)).counts()
 
     def recent_creations(self, settle_s: float, names: Collection[str] | None = None) -> set[str]:
-        """Return what the run has created in the last `settle_s` seconds, by whatever worker; `names`: of these."""
+        """Return the names of things that any worker of the run has created in the last `settle_s` seconds; `names`:
+        only those among these.
+        """
         chosen = None if names is None else list(names)
         with self._lock, self._store.using() as connection:
             rows = connection.execute(_SQL["recent_creations"], (self.run, settle_s, chosen, chosen))
@@ -218,7 +225,7 @@ class StoreLedger:
         return int(found[0])
 
     def bind_parts(self) -> None:
-        """Do nothing: the bundle is named by its digest, and can't change."""
+        """Do nothing, because the bundle is named by its digest and can't change."""
 
     def finish(
         self,
@@ -228,7 +235,7 @@ class StoreLedger:
         minute: Minute | None = None,
         actions: Sequence[Action] = (),
     ) -> None:
-        """End this worker's time with the run; the shards are finished or released by `Leases`."""
+        """Record that this worker's part in the run has ended; `Leases` finishes or releases the shards."""
         reason = redact(why.encode("utf-8", "replace").decode()).replace("\0", "")
         with self._lock, self._store.using() as connection:
             self._ensure_link(connection)
@@ -237,7 +244,7 @@ class StoreLedger:
         self.commit((), status, minute=minute, actions=actions)
 
     def close(self) -> None:
-        """Close its connection; may be called twice. The leases end by themselves, or are released."""
+        """Close the connection; may be called twice. The leases end by themselves, or are released."""
         self._store.close()
 
     def __enter__(self) -> "StoreLedger":
@@ -247,7 +254,7 @@ class StoreLedger:
         self.close()
 
     def _read_words(self, connection: psycopg.Connection) -> dict[str, int]:
-        """Return the numbers of outcomes and codes; words that only this version knows are added."""
+        """Return the numbers of outcomes and error codes; words that the store does not have yet are added."""
         words: dict[str, int] = dict(connection.execute(_SQL["words"]).fetchall())
         missing = [word.value for word in (*OutcomeKind, *ErrorCode) if word not in words]
         if missing:

@@ -1,4 +1,4 @@
-"""Runs in a store: submitted, listed, steered, made to-do again, forgotten. Blocking; for who is not a worker."""
+"""Runs in a store: how they are submitted, listed, steered, reopened and forgotten. Calls block, and need no worker."""
 
 import hashlib
 from collections import Counter
@@ -24,14 +24,14 @@ _SQL = statements.load("runs")
 
 COMPLETE, STOPPED, RUNNING, PAUSED = "complete", "stopped", "running", "paused"
 ENDED = (COMPLETE, STOPPED, PAUSED)
-"""Nobody works on a run in one of these states."""
+"""No worker works on a run in one of these states."""
 
 _STEERING: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "pause": ("pausing", ("running", "pausing")),
     "resume": ("running", ("pausing", "paused", "stopping", "stopped", "running")),
     "cancel": ("stopping", ("running", "pausing", "paused", "stopping")),
 }
-"""Verb -> the state that it makes, and the states that it may be said in."""
+"""Verb -> the state that the run gets, and the states in which the verb is allowed."""
 
 _DONE = {"pause": "paused", "resume": "resumed", "cancel": "stopped"}
 
@@ -40,14 +40,14 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """A run, as it is submitted.
 
     Attributes:
-        name: of the run; what people call it by.
+        name: the name of the run, which people use in commands.
         bundle: the digest of its bundle, which was uploaded before.
-        engine: version and digest of the operations: only workers of the same take it.
-        limits: of the manifest, which may be changed while it goes on.
-        grace_s: a request's time limit and `leases.GRACE_S` (seconds).
-        groups: of each job by its number: the group that it is in.
-        shards: of all groups; their numbers count from 0.
-        is_gated: people open the waves that come after the first. names_secrets: its items do.
+        engine: version and digest of the operations: only workers with the same ones take the run.
+        limits: the limits of the manifest, which may be changed while the run goes on.
+        grace_s: the sum of a request's time limit and `leases.GRACE_S` (seconds).
+        groups: the group of each job, by the job's number.
+        shards: the shards of all groups; their numbers count from 0.
+        is_gated: whether people open the waves after the first. names_secrets: whether its items name secrets.
     """
 
     name: str
@@ -63,8 +63,11 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredWave(NamedTuple):
-    """Which wave of a job is open, of how many (numbers), and when the next one begins that waits for its time (by the
-    database's clock, UTC epoch seconds).
+    """Where the waves of a job stand.
+
+    Attributes:
+        open: the wave that is open (number). of: how many waves the job has (count).
+        opens_at: when the next wave begins (by the database's clock, UTC epoch seconds); None: none waits for its time.
     """
 
     open: int
@@ -76,15 +79,16 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run in the store.
 
     Attributes:
-        id: its number.
-        state, why: where it stands: running, pausing, paused, stopping, stopped or complete; and why.
-        began_at, ended_at, at: by the database's clock, UTC epoch seconds; `at`: when it was read.
-        shards, done: how many there are, and how many of them are done (counts).
-        workers: that hold one of them now (count).
+        id: the number of the run.
+        state, why: running, pausing, paused, stopping, stopped or complete; and the reason.
+        began_at, ended_at, at: moments by the database's clock, UTC epoch seconds; `at`: when the run was read.
+        shards, done: how many shards the run has, and how many of them are done (counts).
+        workers: how many workers hold a shard now (count).
         superseded: skipped items that don't count against the exit code (count).
         ended_with: exit codes of workers whose part in it has ended, each once.
-        requests: that its workers have sent, as they said last (count). names_secrets: its items do.
-        counts: job number -> outcome -> items. waves: of each job that goes in several, by its number.
+        requests: how many requests its workers have sent, by their last status (count).
+        names_secrets: whether its items name secrets.
+        counts: job number -> outcome -> items (count). waves: the waves of each job that has several, by its number.
     """
 
     id: int
@@ -115,12 +119,12 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_its_time(self) -> bool:
-        """Whether workers are at work on it, or wait for the time of a wave, when none of them holds anything."""
+        """Whether workers are at work on it, or a wave waits for its time, during which no worker may hold a shard."""
         return self.workers > 0 or any(its.opens_at is not None for its in self.waves.values())
 
     @property
     def exit_code(self) -> int:
-        """What a command that waits for its end exits with; 3 while it goes on."""
+        """The exit code of a command that waits for the end of the run; 3 while the run goes on."""
         outcomes: Counter[str] = Counter()
         for each in self.counts.values():
             outcomes.update(each)
@@ -134,7 +138,7 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Participant(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker's part in a run: `status` is the JSON of where it stood last; `shards`: that it holds now (count)."""
+    """A worker's part in a run: `status` is its last status as JSON; `shards`: how many shards it holds now (count)."""
 
     worker: str
     engine: str
@@ -146,7 +150,7 @@ class Participant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def identity_digest(identity: RunIdentity) -> bytes:
-    """Return 32 bytes that are the same for the same manifest, items and platform."""
+    """Return a digest of 32 bytes, which is the same for the same manifest, items and platform."""
     whose = (identity.base_url, identity.manifest_digest, identity.items_digest)
     return hashlib.sha256("\n".join(whose).encode()).digest()
 
@@ -154,10 +158,10 @@ def identity_digest(identity: RunIdentity) -> bytes:
 def submit(store: StoreConnection, submission: Submission) -> tuple[str, bool]:
     """Submit a run, all of it or nothing; returns its name, and whether it is new.
 
-    Who submits the same manifest and items again, while that run is not complete, gets that run.
+    A second submission of the same manifest and items returns the earlier run, while that run is not complete.
 
     Raises:
-        RunDirectoryError: a run of this name is another manifest's.
+        RunDirectoryError: the store has a run of this name with another manifest or other items.
         RunStopped: the store can't be reached.
     """
     digest = identity_digest(submission.identity)
@@ -168,7 +172,7 @@ def submit(store: StoreConnection, submission: Submission) -> tuple[str, bool]:
                 return found, False
             _make(connection, submission, digest)
             connection.execute(_SQL["drop_bundles"])
-    except ValueError:  # somebody else was a moment faster
+    except ValueError:  # another command has submitted the run at this moment
         with store.using() as connection:
             found = _going_on(store, connection, submission.name, digest)
         if found is None:
@@ -222,7 +226,7 @@ def find(store: StoreConnection, name: str) -> StoredRun:
     """Return the run of that name.
 
     Raises:
-        UsageError: there is none; the message says which there are.
+        UsageError: there is no such run; the message names a similar one, or the command that lists all.
         RunStopped: the store can't be reached.
     """
     found = _read(store, name)
@@ -256,7 +260,7 @@ def _read(store: StoreConnection, name: str | None) -> list[StoredRun]:
 
 
 def participants(store: StoreConnection, run: int) -> list[Participant]:
-    """Return every worker that has worked on the run, in the order of their coming."""
+    """Return every worker that has worked on the run, in the order in which they were registered."""
     fields = Participant.__struct_fields__
     with store.using() as connection:
         rows = connection.execute(_SQL["participants"], (run,)).fetchall()
@@ -264,10 +268,10 @@ def participants(store: StoreConnection, run: int) -> list[Participant]:
 
 
 def steer(store: StoreConnection, run: StoredRun, verb: str, who: str, why: str = "") -> str:
-    """Pause, resume or cancel a run, and keep who did; returns the state that it has now.
+    """Pause, resume or cancel a run, and record who did so; returns the state that the run has now.
 
     Raises:
-        RunDirectoryError: that can't be done in the state that it is in.
+        RunDirectoryError: the verb is not allowed in the state of the run.
     """
     state, allowed = _STEERING[verb]
     with store.transaction() as connection:
@@ -284,7 +288,7 @@ def steer(store: StoreConnection, run: StoredRun, verb: str, who: str, why: str 
 def note_action(
     connection: psycopg.Connection, run: StoredRun, who: str, verb: str, args: Mapping[str, Any], result: str
 ) -> None:
-    """Keep who has done what to a run, and how that ended."""
+    """Record in the table of actions who has done what to a run, and how that ended."""
     given = redact_json(msgspec.json.encode(args)).decode()
     connection.execute(_SQL["note_action"], (run.id, redact(who), verb, given, result))
 
@@ -296,8 +300,9 @@ def change_limits(
     who: str,
     args: Mapping[str, Any],
 ) -> Mapping[str, Any]:
-    """Have other limits in the row of a run, and keep who asked for it; returns them. What `change` raises comes out,
-    and nothing has changed.
+    """Change the limits in the row of a run, and record who asked for that; returns the new limits.
+
+    An error that `change` raises is passed on, and nothing has changed then.
     """
     with store.transaction() as connection:
         row = connection.execute(_SQL["lock_limits"], (run.id,)).fetchone()
@@ -320,15 +325,15 @@ def reopen(
     codes: AbstractSet[ErrorCode] = frozenset(),
     jobs: AbstractSet[int] = frozenset(),
 ) -> int:
-    """Make items to-do again that ended so, as for a retry, and let workers have them; returns how many.
+    """Reopen the items that ended with these outcomes, as for a retry, and let workers have them; returns how many.
 
     Args:
-        who, args: for the table of actions, where some are done again.
+        who, args: recorded in the table of actions, if at least one item is reopened.
         codes, jobs: only items with one of these errors, of jobs with one of these numbers; empty: any.
 
     Raises:
         RunDirectoryError: workers are at work on the run.
-        UsageError: results would come anew from which other jobs have their items.
+        UsageError: items that succeeded would be reopened, and a job of the run makes its items from results.
     """
     with store.unhurried(), store.transaction() as connection:
         if kinds & SUCCESSFUL and connection.execute(_SQL["is_made"], (run.id,)).fetchone():
@@ -346,7 +351,7 @@ def reopen(
 
 
 def forget(store: StoreConnection, run: StoredRun) -> None:
-    """Take a run out of the store, for good, with its bundle where no other run has the same.
+    """Delete a run from the store for good, and its bundle if no other run has the same one.
 
     Raises:
         RunDirectoryError: workers are at work on the run.

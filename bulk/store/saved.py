@@ -1,8 +1,8 @@
-"""Files that items save, while their run is in a store: in packed parts, until it is exported or forgotten.
+"""Files that items save, while their run is in a store: they are kept in packed parts until the run is forgotten.
 
-A worker's disk goes with the worker, so nothing of a file stays there. All parts are in the store before the outcome
-is; each transaction begins with the fence and is short, because it holds up the renewal of the lease. A file without
-the outcome of its item is none: whoever takes over writes it anew.
+A worker's disk goes with the worker, so no part of a file is kept there alone. All parts are in the store before the
+outcome is; each transaction begins with the fence and is short, because it holds up the renewal of the lease. A file
+whose item has no outcome does not count: the worker that takes over the shard writes it anew.
 """
 
 import io
@@ -29,25 +29,25 @@ from bulk.store.holding import Holding
 _SQL = statements.load("saved")
 
 PART_BYTES = 1024 * 1024
-"""Of a part before it is packed."""
+"""The size of a part before it is packed."""
 
 SENT_BYTES = 4 * PART_BYTES
-"""About so much, packed, is sent in one transaction."""
+"""About how many bytes of packed parts are sent in one transaction."""
 
 _WHOLE = "saved.whole"
-"""The file that is put together, in the run directory."""
+"""The name, in the run directory, of the file that is being put together from its parts."""
 
 _READ_PARTS = 8
 
 _Part = tuple[int, int, int, int, str, bytes]
-"""Run, job and index of an item, number of the part, path below `saved/`, the part, packed."""
+"""Run, job and index of an item, number of the part, path below `saved/`, and the packed part."""
 
 _End = tuple[int, int, int, int]
-"""Run, job and index of an item, and of how many parts its file is."""
+"""Run, job and index of an item, and how many parts its file has."""
 
 
 class Keeping:
-    """Brings the files of one run into its store; blocks.
+    """Writes the saved files of one run into its store; calls block.
 
     Args:
         folder: where this process keeps its files of the run.
@@ -57,11 +57,11 @@ class Keeping:
         self._store, self._run, self._holding, self._folder = store, run, holding, folder
 
     def keep(self, records: Sequence[Record]) -> None:
-        """Write the files of these items; given again, the same is there again.
+        """Write the files of these items; a second call with the same records does no harm.
 
         Raises:
-            RunStopped: the store, or a file, is out of reach.
-            RunDirectoryError: another worker has taken over.
+            RunStopped: the store can't be reached, or a file can't be read.
+            RunDirectoryError: another worker has taken over a shard.
         """
         parts: list[_Part] = []
         ends: list[_End] = []
@@ -95,7 +95,7 @@ class Keeping:
         ends.clear()
 
     def _parts(self, content: bytes | BodyFile) -> Iterator[bytes]:
-        """Yield them; of an empty file one that is empty."""
+        """Yield the parts of a file; an empty file has one empty part."""
         try:
             with self._opened(content) as file:
                 part = file.read(PART_BYTES)
@@ -113,7 +113,7 @@ def bring(connection: psycopg.Connection, run: int, run_dir: Path, damaged: RunD
     """Write the files of all items that succeeded, or were unchanged, below `saved/` of a run directory.
 
     Raises:
-        RunDirectoryError: `damaged`; a part is missing.
+        RunDirectoryError: a part is missing or can't be unpacked; the error raised is `damaged`.
         OSError: the disk refused.
     """
     run_fd = open_directory(run_dir)

@@ -1,8 +1,8 @@
-"""What stands in a store: made by `bulk store init`, brought up to date by `bulk store upgrade`.
+"""The schema of a store: `bulk store init` makes it, and `bulk store upgrade` brings it up to date.
 
-Migrations are numbered, run once each and in order, all of them in one transaction under a lock, so that two who start
-at the same time do no harm. Within a release they only add. What happens within the database (`functions.sql`) and who
-may do what (`grants.sql`) is made anew each time.
+Migrations are numbered, run once each and in order, all of them in one transaction under a lock, so that two commands
+at the same time do no harm. Within a release they only add. The functions of the database (`functions.sql`) and the
+rights of the roles (`grants.sql`) are made anew each time.
 """
 
 import re
@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"(\d{4})_\w+\.sql")
 
 
 def migrations() -> dict[int, Traversable]:
-    """Return the files by number; numbers count from 1 and none is missing."""
+    """Return the migration files by number; numbers count from 1 and none is missing."""
     found = {
         int(match[1]): file
         for file in (_FILES / "migrations").iterdir()
@@ -35,11 +35,11 @@ def migrations() -> dict[int, Traversable]:
 
 
 VERSION = len(migrations())
-"""Of the schema that this program works with."""
+"""The version of the schema that this program works with."""
 
 
 def version_of(connection: psycopg.Connection) -> int:
-    """Return the version of the schema that a database has; 0: none of ours."""
+    """Return the version of the store's schema in a database; 0: the database has no such schema."""
     is_there = connection.execute(
         "SELECT FROM pg_attribute WHERE attrelid = to_regclass('bulk.version') AND attname = 'schema' "
         "AND atttypid = 'integer'::regtype"
@@ -51,11 +51,11 @@ def version_of(connection: psycopg.Connection) -> int:
 
 
 def refuse_other(store: StoreConnection) -> None:
-    """Look whether the store is of this version.
+    """Check that the store has this program's version of the schema.
 
     Raises:
-        RunDirectoryError: it is not, or there is none; the message says which, and the way out.
-        RunStopped: it can't be reached.
+        RunDirectoryError: the version is another, or there is no store; the message says which, and the way out.
+        RunStopped: the store can't be reached.
     """
     with store.using() as connection:
         found = version_of(connection)
@@ -73,11 +73,11 @@ def refuse_other(store: StoreConnection) -> None:
 
 
 def init(store: StoreConnection) -> int:
-    """Make the schema and its roles; where they are there, nothing changes. Returns the version.
+    """Make the schema and its roles; a second call changes nothing. Returns the version.
 
     Raises:
-        RunDirectoryError: the database is not of UTF-8 or is too old, a schema of this name is somebody else's, or this
-            user may not make what is needed.
+        RunDirectoryError: the database is not in UTF-8, its server is too old, it has a schema of this name that is no
+            store or belongs to another user, or this user may not make the schema or the roles.
     """
     return _bring_up(store, is_new=True)
 
@@ -86,7 +86,7 @@ def upgrade(store: StoreConnection) -> int:
     """Bring the schema of a store up to date; returns the version.
 
     Raises:
-        RunDirectoryError: there is no store, it is newer than this program, or this user may not change it.
+        RunDirectoryError: there is no store, the store is newer than this program, or this user may not change it.
     """
     return _bring_up(store, is_new=False)
 
@@ -132,7 +132,7 @@ def _refuse_unfit(store: StoreConnection, connection: psycopg.Connection) -> Non
 
 
 def _refuse_others(store: StoreConnection, connection: psycopg.Connection) -> None:
-    """Refuse anybody but the owner of what is there, who alone can change it."""
+    """Refuse any user but the owner of an existing schema, because only the owner can change it."""
     row = connection.execute(
         "SELECT nspowner::regrole::text, pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'bulk'"
     ).fetchone()
@@ -143,7 +143,7 @@ def _refuse_others(store: StoreConnection, connection: psycopg.Connection) -> No
 
 
 def _refuse_foreign(store: StoreConnection, connection: psycopg.Connection) -> None:
-    """Refuse a schema with things of somebody else's in it; an empty one may have been made for this user."""
+    """Refuse a schema that has tables but is no store; an empty schema may have been made for this user."""
     query = "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('bulk')"
     if connection.execute(query).fetchone() != (0,):
         raise RunDirectoryError(
@@ -159,7 +159,7 @@ def _make_roles(store: StoreConnection, connection: psycopg.Connection) -> None:
         if role in known:
             continue
         try:
-            with connection.transaction():  # another database of the server may get it at this moment
+            with connection.transaction():  # roles are the server's: another database may be made at this moment
                 connection.execute(f"CREATE ROLE {role} NOLOGIN".encode())
         except (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
             continue

@@ -1,11 +1,11 @@
 """How a run is cut into shards. Pure: numbers in, shards out.
 
 Items that share a lane are always in one shard, because they must not overlap. Jobs of one resource whose items have
-lanes are cut alike, so that a part of a later job waits for the same part of the earlier one and for nothing else. A
-lane that is longer than a fair share is a shard of its own; it decides when the run ends, whoever works on it.
+lanes are cut alike, so that a part of a later job waits for the same part of the earlier job and for nothing else. A
+lane that is longer than a fair share is a shard of its own: it decides when the run ends, whichever worker has it.
 
-Where a job goes in waves, each shard has items of one wave alone, so that nobody can claim any of a wave that is not
-open. Jobs are not cut together then: of one resource, a later job comes after all waves of the earlier one.
+If a job goes in waves, each shard has items of one wave alone, so that no worker can claim items of a wave that is not
+open. Jobs are not cut together then: a later job comes after all waves of an earlier job of the same resource.
 """
 
 from bisect import bisect_left
@@ -19,32 +19,33 @@ from msgspec.structs import replace
 from bulk.store.leases import Kind, Shard
 
 SHARD_ITEMS = 2_000
-"""About as many items has a shard (count): claiming and finishing one costs a few round trips."""
+"""About how many items a shard has (count): claiming and finishing a shard costs a few round trips."""
 
 MOST_SHARDS = 4_096
-"""Of one group (count)."""
+"""The most parts that one group, or one range of a wave, is cut into (count)."""
 
 NO_LANE = -1
-"""The rank of items that are in no lane, because a later one supersedes them: they go with the first part."""
+"""The rank of items that are in no lane, because a later item supersedes them: they go with the first part."""
 
 
 UNKNOWN_ITEMS = -1
-"""Of a shard whose items are still to be made."""
+"""The number of items of a shard whose items are still to be made."""
 
 _ALL_PARTS = -1
 
 
 @dataclass(frozen=True, slots=True)
 class JobToCut:
-    """What the cut must know of a job.
+    """The facts about a job that the cut needs.
 
     Attributes:
-        needs: numbers of the jobs that must be over before.
-        items: how many it has (count).
-        lanes: how many of them are in the lane of each rank; None: its items have no lanes.
-        copies: indexes of items that get the answer of an equal one, in order; only where there are no lanes.
-        is_made: its items are made from results, so that nobody knows them yet; its `lanes` are empty or None.
-        ends: behind which item each of its waves ends; empty: all of it is one. lanes_of: of each wave, its `lanes`.
+        needs: numbers of the jobs that must be over before this one begins.
+        items: how many items the job has (count).
+        lanes: rank of a lane -> how many of the job's items are in it; None: the items have no lanes.
+        copies: indexes of items that get the answer of an equal item, in order; only for jobs without lanes.
+        is_made: whether its items are made from results, so that they are not known yet; `lanes` is empty or None then.
+        ends: the index behind the last item of each wave; empty: the job is one wave. lanes_of: the `lanes` of each
+            wave.
     """
 
     number: int
@@ -59,7 +60,7 @@ class JobToCut:
 
     @property
     def waves(self) -> Iterator[tuple[int, int]]:
-        """The first item of each of its waves, and behind its last."""
+        """The first index of each wave, and the index behind its last item."""
         return pairwise((0, *(self.ends or (self.items,))))
 
 
@@ -68,8 +69,8 @@ class Cut:
     """A run in shards.
 
     Attributes:
-        groups: of each job by its number: the group that it is in.
-        shards: their numbers are their places.
+        groups: the group of each job, by the job's number.
+        shards: all shards; the number of a shard is its place in this list.
     """
 
     groups: list[int]
@@ -85,14 +86,14 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """How the lanes of a resource are shared out: by remainder, but for those that are alone."""
+    """How the lanes of a resource are distributed: by the remainder of their rank, except the ranks in `apart`."""
 
     modulus: int
     apart: tuple[int, ...]
 
 
 def cut(jobs: Sequence[JobToCut], shard_items: int = SHARD_ITEMS) -> Cut:
-    """Cut a run; `shard_items`: about as many items has a shard (count)."""
+    """Cut a run into shards of about `shard_items` items each (count)."""
     groups = _groups(jobs)
     parts = _parts(jobs, shard_items)
     made: list[Shard] = []
@@ -108,7 +109,7 @@ def cut(jobs: Sequence[JobToCut], shard_items: int = SHARD_ITEMS) -> Cut:
         modulus = parts[resource].modulus
         for wave, lanes in enumerate(_lanes_of(group), 1):
             sizes = _sizes(lanes, parts[resource])
-            # shards are claimed by their numbers: a long lane, which takes longest, begins first
+            # shards are claimed in the order of their numbers: a long lane, which takes longest, begins first
             for part, items in sorted(sizes.items(), key=lambda size: (size[0] < modulus, size[0])):
                 after = before.get((resource, part), before.get((resource, _ALL_PARTS)))
                 before[resource, part] = len(made)
@@ -119,8 +120,9 @@ def cut(jobs: Sequence[JobToCut], shard_items: int = SHARD_ITEMS) -> Cut:
 
 
 def _groups(jobs: Sequence[JobToCut]) -> list[_Group]:
-    """Return jobs with lanes of one resource and stage together, every other one alone; in the order of their
-    stages.
+    """Return the groups of jobs, in the order of their stages.
+
+    Jobs with lanes that have the same resource and stage are in one group; each other job is a group of its own.
     """
     stages: dict[int, int] = {}
     latest: dict[str, int] = {}
@@ -129,7 +131,7 @@ def _groups(jobs: Sequence[JobToCut]) -> list[_Group]:
     is_in_waves = any(job.ends for job in jobs)
     for job in jobs:
         stage = max((stages[needed] + 1 for needed in job.needs), default=0)
-        if job.is_made and job.lanes is not None:  # its lanes may be anybody's: it has a stage of its own
+        if job.is_made and job.lanes is not None:  # any of its lanes may be in any shard: it has a stage of its own
             stage = max(stage, latest.get(job.resource, -1) + 1)
             latest[job.resource] = stage + 1
         elif job.lanes is not None:
@@ -148,7 +150,7 @@ def _groups(jobs: Sequence[JobToCut]) -> list[_Group]:
 
 
 def _parts(jobs: Iterable[JobToCut], shard_items: int) -> dict[str, _Parts]:
-    """Return how the lanes of each resource are shared out, over all its jobs."""
+    """Return how the lanes of each resource are distributed, counted over all its jobs."""
     lanes: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for job in jobs:
         for rank, items in (job.lanes or {}).items():
@@ -168,7 +170,7 @@ def _count(items: int, shard_items: int) -> int:
 
 
 def _lanes_of(group: _Group) -> Iterator[Iterable[Mapping[int, int]]]:
-    """Yield the lanes of the jobs of a group, wave by wave; a group of several jobs has one."""
+    """Yield the lanes of the jobs of a group, wave by wave; a group of several jobs has one wave."""
     if len(group.jobs) == 1 and group.jobs[0].ends:
         yield from ((lanes,) for lanes in group.jobs[0].lanes_of)
     else:
@@ -176,7 +178,7 @@ def _lanes_of(group: _Group) -> Iterator[Iterable[Mapping[int, int]]]:
 
 
 def _sizes(all_lanes: Iterable[Mapping[int, int]], parts: _Parts) -> dict[int, int]:
-    """Return how many items of these lanes are in each part (count); parts without any are left out."""
+    """Return how many items of these lanes are in each part (count); parts without items are left out."""
     sizes: dict[int, int] = defaultdict(int)
     places = {rank: parts.modulus + place for place, rank in enumerate(parts.apart)}
     for lanes in all_lanes:
@@ -206,8 +208,9 @@ def _lanes(group: _Group, number: int, no: int, parts: _Parts, part: int, items:
 
 
 def _make(group: _Group, number: int, no: int, before: dict[tuple[str, int], int]) -> Shard:
-    """Make one shard of all of a job whose items are made from results, as nobody knows yet what will be in it. Where
-    it writes, it comes after all shards of its resource so far, and before all others.
+    """Return the one shard of a job whose items are made from results, because its items are not known yet.
+
+    If its items have lanes, it comes after all earlier shards of its resource and before all later ones.
     """
     (job,) = group.jobs
     after: tuple[int, ...] = ()
@@ -220,7 +223,7 @@ def _make(group: _Group, number: int, no: int, before: dict[tuple[str, int], int
 
 
 def _ranges(group: _Group, number: int, no: int, shard_items: int) -> list[Shard]:
-    """Make equal ranges of the items of one job, of each wave for itself, and behind them its copies."""
+    """Return shards with equal ranges of the items of one job, for each wave apart, and one with its copies."""
     (job,) = group.jobs
     needs, made = tuple(sorted(group.needs)), list[Shard]()
     for wave, first, behind in _spans(job, shard_items):
@@ -248,7 +251,7 @@ def _ranges(group: _Group, number: int, no: int, shard_items: int) -> list[Shard
 
 
 def _spans(job: JobToCut, shard_items: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the wave of each range of a job, its first item, and behind its last."""
+    """Yield each range of a job: its wave, its first index, and the index behind its last item."""
     for wave, (start, end) in enumerate(job.waves, 1):
         count = _count(end - start, shard_items) if end > start else 0
         bounds = [start + (end - start) * place // count for place in range(count + 1)] if count else []
@@ -256,7 +259,7 @@ def _spans(job: JobToCut, shard_items: int) -> Iterator[tuple[int, int, int]]:
 
 
 def has_rank(shard: Shard, rank: int) -> bool:
-    """Return whether the lane of that rank is in a shard of lanes."""
+    """Return whether a shard of lanes has the lane of that rank."""
     if shard.kind is Kind.LANE:
         return rank == shard.first
     if rank == NO_LANE:

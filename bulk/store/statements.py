@@ -1,4 +1,4 @@
-"""The SQL that is sent, from the files in `sql/`: each statement stands below a line `-- name: …`."""
+"""The SQL statements of the store, from the files in `sql/`: each one stands below a line `-- name: …`."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
 def load(name: str) -> Mapping[str, bytes]:
-    """Return the statements of `sql/NAME.sql` by their names, as psycopg takes them."""
+    """Return the statements of `sql/NAME.sql` by their names, in the form that psycopg takes."""
     text = (resources.files("bulk.store") / "sql" / f"{name}.sql").read_text("utf-8")
     _, *parts = _NAME.split(text)
     return {part: body.strip().encode() for part, body in zip(parts[::2], parts[1::2], strict=True)}

@@ -1,4 +1,4 @@
-"""What has ended so far, of a run or of some of its shards, as somebody else would read it: a `RunView`."""
+"""The results so far of a run in a store, or of some of its shards, for readers that do not write them: a `RunView`."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -21,24 +21,25 @@ _SQL = statements.load("view")
 
 EVERY_CHUNK = (0, 2**63 - 1)
 PAGE_ROWS = 5_000
-"""Lines that are looked up at once."""
+"""How many lines are looked up in one statement (count)."""
 
 KEPT_BYTES = 32 * 1024 * 1024
-"""Chunks that stay in memory between two pages, because items end in another order than they stand in (bytes)."""
+"""The size of the chunks that stay in memory between two pages (bytes): a page in the order of items needs many chunks,
+because items do not end in that order."""
 
 
 def with_tuples(identity: RunIdentity) -> RunIdentity:
-    """Return the same with tuples in it: a compiled class has lost what is in its tuples, and JSON has arrays."""
+    """Return the identity with tuples as its jobs: JSON has arrays, and a compiled class has lost its tuples' types."""
     return msgspec.structs.replace(identity, jobs=tuple((name, kind, items) for name, kind, items in identity.jobs))
 
 
 class StoreView:
-    """A `RunView` that reads on a connection of a ledger, or on its own.
+    """A `RunView` that reads on a connection of a ledger, or on a connection of its own.
 
     Args:
-        run: its number in the store.
-        shards: only what is in these; None: the whole run.
-        worker: whose timeline is read; None: everybody's.
+        run: the number of the run in the store.
+        shards: read only the results of these; None: of the whole run.
+        worker: read the timeline of this worker; None: of all workers.
         until: ends of groups of chunks: lines of each group come before those of the next one.
     """
 
@@ -54,7 +55,7 @@ class StoreView:
         self._shards = None if shards is None else list(shards)
 
     def identity(self) -> RunIdentity:
-        """Return whose run it is; `jobs` in their order."""
+        """Return the identity of the run, with `jobs` in their order."""
         with self._store.using() as connection:
             found = connection.execute(_SQL["identity"], (self._run,)).fetchone()
         if found is None:
@@ -71,7 +72,7 @@ class StoreView:
         return counts
 
     def error_counts(self) -> list[tuple[str, str, int]]:
-        """Return the sums that are kept with each commit."""
+        """Return job name, error code and how many items ended with it, from sums that each commit keeps up to date."""
         names = [job[0] for job in self.identity().jobs]
         with self._store.using() as connection:
             found = connection.execute(_SQL["error_counts"], (self._run, self._shards, self._shards)).fetchall()
@@ -112,7 +113,7 @@ class StoreView:
             after = page[-1][:2]
 
     def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
-        """Look all of them up in two round trips."""
+        """Return the current lines of these items of a job, by index; see `RunView`."""
         wanted = list(dict.fromkeys(indexes))
         with self._store.using() as connection:
             rows = connection.execute(_SQL["places"], (self._run, job, wanted)).fetchall()
@@ -129,7 +130,10 @@ class StoreView:
         return found
 
     def newest_lines(self, size_bytes: int) -> list[bytes]:
-        """Return the end of what was written, of whole groups that these shards have a part in."""
+        """Return the last lines of the results, at most `size_bytes` of them together (bytes).
+
+        They are read from whole groups in which these shards have a part, so lines of other shards may be among them.
+        """
         parts: list[bytes] = []
         size = 0
         with self._store.transaction() as connection, connection.cursor("newest") as cursor:
@@ -145,14 +149,14 @@ class StoreView:
         return lines[1:] if len(text) > size_bytes else lines
 
     def timeline(self, *, newest: bool = False) -> list[Minute]:
-        """Return figures by time, for plots, in order; of several workers a minute comes several times."""
+        """Return the figures by time, for plots, in order; a minute comes once for each worker that recorded it."""
         with self._store.using() as connection:
             query = _SQL["newest_minute" if newest else "timeline"]
             return [Minute(*row) for row in connection.execute(query, (self._run, self._worker, self._worker))]
 
 
 class _Chunks:
-    """Groups of lines, unpacked; those that were used last stay in memory."""
+    """A cache of unpacked chunks, each of which has the lines of one group; the newest ones stay in memory."""
 
     def __init__(self, store: StoreConnection, run: int) -> None:
         self._store, self._run = store, run
@@ -160,7 +164,7 @@ class _Chunks:
         self._bytes = 0
 
     def fetch(self, ids: Collection[int]) -> None:
-        """Have these in memory, all at once."""
+        """Read these chunks into memory, in one statement."""
         missing = [number for number in ids if number not in self._texts]
         while self._texts and self._bytes > KEPT_BYTES:
             number, text = self._texts.popitem(last=False)

@@ -1,4 +1,5 @@
-"""What a token must bring for the operations of each resource. Source: specification, Authentication (per group)."""
+"""The rights that a token must have for the operations of each resource. Source: specification, Authentication (per
+group)."""
 
 from typing import Final
 

@@ -1,6 +1,7 @@
 """Files of a repository: read, write, delete. Writes of one repository go one at a time, the platform refuses overlaps.
 
-A file is known by its blob sha: what is as asked for is not sent, and what became of a lost answer can be read.
+The blob sha shows the content of a file: a write is not sent if the file is as asked for, and a read settles a write
+whose answer was lost.
 Source: specification, Repository contents; operations.md, GET, PUT and DELETE contents.
 """
 
@@ -353,7 +354,7 @@ def _write(method: str, item: PutContentsItem | DeleteContentsItem, before: str 
 
 
 def _without_write(item: PutContentsItem, ours: str, before: str | None, found: PathState) -> Outcome | None:
-    """Return how the item ends where nothing has to be sent; None where something has."""
+    """Return the outcome of the item if no write has to be sent; None: a write has to be sent."""
     if found.obstacle:
         return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file")
     if item.mode == "replace" and found.sha != before:
@@ -364,7 +365,8 @@ def _without_write(item: PutContentsItem, ours: str, before: str | None, found: 
 def _after_refusal(
     item: PutContentsItem, ours: str, before: str | None, found: PathState, reply: Reply
 ) -> Outcome | None:
-    """Return how the item ends after a 409 or 422, by what stands there now; None: another write got in the way."""
+    """Return the outcome of the item after a 409 or 422, by the present state of the path; None: another write got in
+    the way."""
     if found.obstacle:
         return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file", reply)
     if item.mode == "ensure" and found.sha == ours:
@@ -381,7 +383,7 @@ def _after_refusal(
 def _without_delete(
     item: DeleteContentsItem, found: PathState, wanted: str | None
 ) -> Generator[Request, Reply, Outcome | None]:
-    """Return how the item ends where nothing has to be sent, else None. `wanted`: that blob and no other."""
+    """Return the outcome of the item if no deletion has to be sent, else None; `wanted`: delete only this blob."""
     if found.is_absent:
         return (yield from _nothing_to_delete(item, found))
     if found.obstacle:

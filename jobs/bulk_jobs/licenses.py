@@ -15,12 +15,12 @@ from bulk_jobs import accesses
 from bulk_jobs.result_types import Committers, License
 from bulk_jobs.shared import enterprises, pages, proofs
 
-# a license without a limit says so in words
+# for a license without a limit, the platform sends a word instead of a number
 LICENSE = proofs.entry({"seats": proofs.NUMBER, "seats_used": int})
-"""What shows that an answer is a license."""
+"""The proof that an answer is a license."""
 
 COMMITTERS = proofs.listing_in("repositories", {"name": str}, {"total_advanced_security_committers": int})
-"""What shows that an answer is a page of the committers report."""
+"""The proof that an answer is a page of the committers report."""
 
 
 class LicenseItem(Item, frozen=True, kw_only=True):

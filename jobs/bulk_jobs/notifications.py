@@ -1,7 +1,8 @@
 """Notifications: a user's threads, listed, and marked as read, one by one or all up to a moment.
 
-Whoever marks as read must not mark what came later, and a repeat even less: so the moment up to which is fixed when the
-run is begun, unless the item names it. The list is made for polling: it is asked no sooner than the platform's
+A request to mark threads must not mark threads that came later, and a repeat even less: so the moment up to which
+threads are marked is fixed when the run begins, unless the item names it. The list is made for polling: it is asked no
+sooner than the platform's
 `X-Poll-Interval` allows. Source: specification, Notifications and Events; operations.md, rows of notifications.
 """
 
@@ -35,7 +36,7 @@ from bulk_jobs.result_types import Marked, MarkedThread, Thread
 from bulk_jobs.shared import names, pages, polling, proofs
 
 PER_PAGE = 50
-"""Most threads of a page (specification, Limits)."""
+"""The most threads of a page (specification, Limits)."""
 
 _LIST = "/notifications"
 _THREADS = proofs.listing({"id": proofs.NUMBER})
@@ -158,7 +159,7 @@ class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
             proof=_ACCEPTED,
         )
         result = {"last_read_at": item.last_read_at}
-        if reply.status == 304:  # there is nothing to mark, if it is true
+        if reply.status == 304:  # there is nothing to mark, if the answer is right
             left = yield _unread(item.last_read_at)
             return unknown(_NOT_SO, http_status=304) if left.body else unchanged(result)
         if reply.status == 205:
@@ -178,7 +179,7 @@ class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
             reply = yield _unread(last_read_at, pause_s)
             if not reply.body:
                 return succeeded(result)
-            # the engine waits so long before the next poll
+            # the engine waits that long before the next poll
             waited_s += max(pause_s, _interval_s(reply))
             if waited_s >= polling.MOST_S:
                 break
@@ -292,7 +293,7 @@ class MarkThread(PlannedOnce[MarkThreadItem], Returns[MarkedThread]):
 
 
 def _unread(before: str, pause_s: float = 0.0) -> Request:
-    """Return the read of the newest notification that was updated before a moment and is unread."""
+    """Return the request that reads the newest unread notification that was updated before a moment."""
     return Request(
         method="GET",
         path=_LIST,

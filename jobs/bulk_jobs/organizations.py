@@ -276,7 +276,8 @@ def _exists_already(item: CreateOrganizationItem, refusal: Reply | None) -> Outc
 
 
 def _flaw_of_rename(item: RenameOrganizationItem, accepted: Mapping[str, Any]) -> str:
-    """Return what is wrong with the url: it leads to the old or the new name, or is written in other words."""
+    """Return what is wrong with the `url` of an accepted rename; empty where it leads to the old or the new name, or
+    has another form."""
     flaws = [proofs.of_kind("orgs", login)(accepted) for login in (item.org, item.login)]
     return flaws[0] if all(flaws) else ""
 

@@ -1,7 +1,7 @@
-"""Of which types the results of the operations are, for type checkers: what an operation declares with `Returns`.
+"""The types of the operations' results, for type checkers: an operation declares its type with `Returns`.
 
-A result is decoded JSON. Not every answer has every field, and the platform may add some: a type names those that one
-can work with. A test converts what a sandbox answers to these types.
+A result is decoded JSON. Not every answer has every field, and the platform may add some: a type names the fields that
+a program can work with. A test converts the answers of a sandbox to these types.
 """
 
 from typing import Any, TypedDict

@@ -27,10 +27,10 @@ from bulk_jobs.shared.sboms.reading import read_bill
 from bulk_jobs.shared.sboms.snapshot import manifests_of
 
 GOOD_RESULTS = frozenset(("success", "accepted"))
-"""Values of `result`, case folded, with which the platform says that it processed a snapshot, or will."""
+"""Values of `result`, case folded, that say that the platform has processed a snapshot, or will process it."""
 
 SHOWN_FLAWS = 5
-"""Flaws of a manifest file that one message names (count)."""
+"""The most flaws of a manifest file that one message names (count)."""
 
 _TAKEN = proofs.entry({"id": proofs.NUMBER, "result": str})
 
@@ -302,7 +302,7 @@ def _instant(item: SnapshotItem) -> datetime:
 
 
 def _source(item: SnapshotItem) -> object:
-    """Return from what a snapshot is made, as far as an item says it."""
+    """Return the source from which a snapshot is made, as far as the item names it."""
     if item.manifests is None:
         return item.sbom_file or item.manifest_file
     return frozenset(
@@ -311,7 +311,7 @@ def _source(item: SnapshotItem) -> object:
 
 
 def _of_bill(data: bytes) -> bytes:
-    """Return what is made of a bill: a line with its own time, as JSON, and behind it the manifests."""
+    """Return a bill as two parts: a line of JSON with the time of the bill, and after that its manifests as JSON."""
     try:
         bill = read_bill(data)
         manifests = manifests_of(bill)
@@ -326,13 +326,13 @@ def _of_bill(data: bytes) -> bytes:
 
 
 def _with_manifests(item: SnapshotItem, text: bytes, **changes: Any) -> SnapshotItem:
-    """Return the item with manifests as they are sent: bytes take a fourth of the objects that they stand for."""
+    """Return the item with its manifests as bytes, as they are sent: bytes take a fourth of the objects' memory."""
     manifests: Any = orjson.Fragment(text)
     return msgspec.structs.replace(item, manifests=manifests, **changes)
 
 
 def flaws_of_manifests(manifests: Mapping[str, Manifest]) -> Iterator[ItemFlaw]:
-    """Yield what is wrong with the values of `manifests`, named by dotted fields that begin with it."""
+    """Yield what is wrong with the values of `manifests`; the names of flaws are dotted fields below `manifests`."""
     for key, manifest in manifests.items():
         field = f"manifests.{key}"
         yield from _flaws_of_metadata(f"{field}.metadata", manifest.metadata)

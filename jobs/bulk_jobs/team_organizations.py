@@ -1,4 +1,4 @@
-"""Which organizations an enterprise team is assigned to: read, and changed one by one or many at a time.
+"""The organizations that an enterprise team is assigned to: read, and changed one by one or many at a time.
 
 Assignments are a set: every write looks first, sends only what is not so yet, and may be repeated. A 404 alone proves
 nothing about an assignment, because it also means that there is no such team or no permission; the team's own list
@@ -121,7 +121,7 @@ class AssignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organiz
             assigned = by_login(reply.body)
 
         def outcome_of(place: int, org: str) -> Outcome | None:
-            """Return the outcome of an organization; None: the item learns by itself why."""
+            """Return the outcome of an organization; None: the item finds out the reason by itself."""
             found = before.get(org, assigned.get(org))
             if found is None:
                 return None
@@ -194,7 +194,7 @@ class UnassignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organ
     def steps_combined(self, items: Sequence[AssignmentItem]) -> CombinedSteps:
         listing = yield from pages.read_surely(teams.path(items[0]), teams.ORGANIZATIONS, most_pages=len(items))
         if listing.flaw is not None or not listing.entries:
-            return [None] * len(items)  # that there is nothing to remove at all is looked at for each
+            return [None] * len(items)  # each item looks by itself if there is nothing to remove at all
         before = by_login(listing.entries)
         first = _first_places(items, lambda org: org in before)
         if first:
@@ -347,8 +347,8 @@ class RemoveTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[Tea
 
 
 def _first_places(items: Sequence[AssignmentItem], is_wanted: Callable[[str], bool]) -> dict[str, int]:
-    """Return the organizations (folded) that have to be sent, and the first item of each: the one that it is sent
-    for."""
+    """Return organization (case folded) -> the place of the first item with it, for which it is sent; only those that
+    have to be sent."""
     first: dict[str, int] = {}
     for place, item in enumerate(items):
         if is_wanted(item.org.casefold()):
@@ -359,8 +359,10 @@ def _first_places(items: Sequence[AssignmentItem], is_wanted: Callable[[str], bo
 def _shared_out(
     items: Sequence[OrganizationsItem], is_wanted: Callable[[str], bool]
 ) -> tuple[list[list[str]], list[str]]:
-    """Return what has to be sent for each item, names folded, each for the first that has it; and all of it as it is
-    given."""
+    """Return the organizations that have to be sent for each item, and all of them together as they were given.
+
+    The lists of the items have names in folded case; an organization of several items is in the list of the first.
+    """
     own: list[list[str]] = []
     sent: dict[str, str] = {}
     for item in items:

@@ -1,8 +1,8 @@
-"""Webhooks of an organization, changed. Every update overwrites the secret: one that is not sent again is gone.
+"""Updates of an organization's webhooks. Every update overwrites the secret: a secret that is not sent again is gone.
 
-So an update gives the secret, or says that it shall be dropped. The webhook is looked at first: one that gives no
-secret is sent only where something differs. One that gives it is always sent, and sent again after a lost answer,
-because a secret can't be read back; sending it twice is sending it once. But where a webhook is then neither as it was
+So an update gives the secret, or says that it shall be dropped. The webhook is read first: an update without a secret
+is sent only where something differs. An update with a secret is always sent, and sent again after a lost answer,
+because a secret can't be read back; sending it twice is as good as once. But where a webhook is then neither as it was
 before nor as asked for, somebody else has changed it, and it is left alone. Source: specification, Organization
 webhooks; operations.md, PATCH hook / hook config, third value.
 """
@@ -244,13 +244,13 @@ class UpdateWebhookConfig(
 
 
 def _again(item: UpdateWebhookItem | UpdateWebhookConfigItem) -> dict[str, Any]:
-    """Return what an item that takes another one back has besides its fields: which webhook, and what it insists on."""
+    """Return the fields that the item of an undo has besides the settings: its webhook, and what it insists on."""
     more = {"allow_unknown_events": True} if isinstance(item, UpdateWebhookItem) else {}
     return {"org": item.org, "hook_id": item.hook_id, "drop_secret": True, "allow_insecure_ssl": True, **more}
 
 
 def _without_secret(config: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return a configuration from before as far as it can be sent, and what is lost."""
+    """Return the part of an earlier configuration that can be sent, and a text that says what is lost."""
     kept = {name: value for name, value in config.items() if name != "secret"}
     return kept, "its secret" if hook_settings.has_secret(config) else ""
 
@@ -258,7 +258,7 @@ def _without_secret(config: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 def _conflict(
     item: HookItem, expect: Mapping[str, Any] | None, wanted: Mapping[str, Any], hook: Mapping[str, Any]
 ) -> Outcome | None:
-    """Return how an item ends that expects the webhook to be otherwise."""
+    """Return the outcome of an item that expects another state of the webhook."""
     if expect is None:
         return None
     asked = {*(f"config.{name}" for name in wanted.get("config") or {}), *wanted}
@@ -305,17 +305,17 @@ def _flaw_of(differing: list[str]) -> str:
 
 
 def _is_readable(wanted: Mapping[str, Any]) -> bool:
-    """Return whether the platform shows all that would be sent."""
+    """Return whether the platform shows all fields that would be sent."""
     return not {"secret", "username", "password"}.intersection(wanted.get("config") or {})
 
 
 def _is_so(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> bool:
-    """Return whether a webhook is what an update without a secret would make of it."""
+    """Return whether a webhook is already as an update without a secret would leave it."""
     return not hook_settings.differences(wanted, hook) and not hook_settings.has_secret(hook.get("config"))
 
 
 def _looked_back(item: HookItem, wanted: Mapping[str, Any], hook: Mapping[str, Any], result: Any) -> Outcome:
-    """Return whether a webhook is what an update has made of it; of a secret it is only shown that there is one."""
+    """Return the outcome of a look whether a webhook is as an update has left it; of a secret only presence shows."""
     differing = hook_settings.differences(wanted, hook)
     if hook_settings.has_secret(hook.get("config")) is not ("secret" in (wanted.get("config") or {})):
         differing = [*differing, "config.secret"]
@@ -323,20 +323,20 @@ def _looked_back(item: HookItem, wanted: Mapping[str, Any], hook: Mapping[str, A
 
 
 def _note(wanted: Mapping[str, Any], hook: Mapping[str, Any], *, drops: bool) -> str | None:
-    """Return what an answer shows that was not asked for."""
+    """Return a note on settings that an answer shows otherwise than they were asked for; None: there are none."""
     notes = [_KEPT] if drops and hook_settings.has_secret(hook["config"]) else []
     return "; ".join([*notes, _MORE] if "events" in hook_settings.differences(wanted, hook) else notes) or None
 
 
 def _image(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a webhook shows of all that an update changes: the fields that it gives, and whether there is a
+    """Return the fields of a webhook that an update changes: those that the update gives, and whether there is a
     secret."""
     config = hook_settings.image_of_config(wanted.get("config") or {}, hook["config"])
     return {"config": config, **{name: hook.get(name) for name in ("events", "active") if name in wanted}}
 
 
 def _trace(wanted: Mapping[str, Any], hook: Mapping[str, Any], lost: Lost) -> NotApplied | Undecided | None:
-    """Return what an update whose answer was lost has left of a webhook; None: it is as asked for."""
+    """Return how an update is settled whose answer was lost; None: the webhook is as asked for."""
     before = lost.before
     if not isinstance(before, dict) or not isinstance(before.get("config"), dict) or _is_as_before(before, hook):
         if hook_settings.differences(wanted, hook):

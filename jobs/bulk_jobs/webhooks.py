@@ -1,8 +1,8 @@
 """Webhooks of an organization: listed, read, made and removed. Updates are in `webhook_updates.py`.
 
 Nothing in the specification says that two webhooks must differ, so a creation looks first, remembers the ids that it
-saw, and after a lost answer looks for a new one. Webhooks of OAuth applications are shown to those alone: that one is
-not listed does not say that it is not there for somebody else. Source: specification, Organization webhooks;
+saw, and after a lost answer looks for a new id. Webhooks of an OAuth application are shown to that application alone: a
+webhook that is not listed may exist for another application. Source: specification, Organization webhooks;
 operations.md, rows of hooks. Deliveries are in `webhook_deliveries.py`.
 """
 
@@ -328,7 +328,7 @@ def _flaw_of_url(url: str, hook: Mapping[str, Any]) -> str:
 
 
 def _unless_listed(item: HookItem, part: Callable[[dict[str, Any]], Any]) -> Steps:
-    """Return `part` of a webhook as the list of all of them shows it; one that is not among them is missing."""
+    """Return the outcome with `part` of a webhook from the list of all webhooks; `missing` if the list lacks it."""
     listing = yield from pages.read_all(hooks_path(item.org), hook_settings.proof_of_hooks(item.org))
     if listing.flaw is None and listing.pages > 1:
         listing = yield from _list(item)
@@ -349,13 +349,13 @@ def _is_listed(item: HookItem, listing: pages.Listing) -> bool:
 
 
 def _equal(item: CreateWebhookItem, hooks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return those with the same URL and content type that are told of the same events, or of more."""
+    """Return the webhooks with the same URL and content type that get the same events, or more."""
     wanted = _wanted(item)
     return [hook for hook in hooks if not _differences(wanted, hook)]
 
 
 def _wanted(item: CreateWebhookItem) -> dict[str, Any]:
-    """Return what makes a webhook the same one."""
+    """Return the fields by which an existing webhook counts as the one that the item asks for."""
     config = {"url": item.config.url, "content_type": item.config.content_type or "form"}
     return {"config": config, "events": hook_settings.wanted_events(item.events or ["push"])}
 
@@ -378,8 +378,8 @@ def _exists_already(item: CreateWebhookItem, hook: dict[str, Any], refusal: Repl
 
 
 def _refused(item: CreateWebhookItem, reply: Reply) -> Generator[Request, Reply, Outcome]:
-    """Look into a 422: a platform that takes no two alike refuses what somebody else, or an earlier send, has made
-    meanwhile."""
+    """Look into a 422, and return the outcome: a platform that takes no two equal webhooks refuses one that somebody
+    else, or an earlier send, has made meanwhile."""
     after = yield from _list(item)
     equal = _equal(item, after.entries)
     if equal:

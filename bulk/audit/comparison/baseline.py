@@ -1,8 +1,8 @@
-"""What each item was when it was last read: a SQLite file for each night, made from the one of the night before.
+"""The last read of each item: a SQLite file for each night, made from the file of the night before.
 
-A read that fails changes nothing here, so that what can't be seen for a while is not taken for gone, and what changed
-meanwhile is found when it is seen again. Results are kept as tables hold them: without what changes by itself, content
-and signed addresses.
+A read that fails changes nothing here, so that an item that can't be read for a while is not taken for gone, and its
+changes meanwhile are found when it is read again. Results are kept as tables hold them: without fields that change by
+themselves, content and signed addresses.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ CREATE TABLE reads (
 """
 _INDEX = "CREATE INDEX IF NOT EXISTS reads_by_run ON reads (run);"
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")
-"""What SQLite calls a file that is none of its own, has lost pages, or has not the table."""
+"""The errors of SQLite for a file that is not its own, has lost pages, or lacks the table."""
 _HASH_BYTES = 16
 
 
@@ -47,7 +47,7 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def key_of(job: str, own_id: str | None, item: dict[str, Any]) -> bytes:
-    """Return what tells an item apart in each night: its own `id`, otherwise its fields."""
+    """Return the key of an item, the same in each night: a hash of its own `id`, otherwise of its fields."""
     named = [job, own_id] if own_id is not None else [job, None, item]
     return hashlib.blake2b(canonical(named), digest_size=_HASH_BYTES).digest()
 
@@ -59,19 +59,19 @@ class Baseline:
         self._connection, self._run = connection, run
 
     def get(self, key: bytes) -> Read | None:
-        """Return an item as it was last read; None where it never was."""
+        """Return an item as it was last read; None where it was never read."""
         query = "SELECT job, operation, id, item, missing, result, read_at, lost FROM reads WHERE key = ?"
         row = self._connection.execute(query, (key,)).fetchone()
         return None if row is None else _read(row)
 
     def put(self, key: bytes, read: Read) -> None:
-        """Note how an item was read this night."""
+        """Note an item as it was read this night."""
         values = (read.job, read.operation, read.id, canonical(read.item), read.is_missing, read.result, read.read_at)
         query = "INSERT OR REPLACE INTO reads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"
         self._connection.execute(query, (key, *values, self._run))
 
     def lose(self, key: bytes) -> None:
-        """Note that an item could not be read this night; what it was stays."""
+        """Note that an item could not be read this night; its last read stays."""
         self._connection.execute("UPDATE reads SET run = ?, lost = 1 WHERE key = ?", (self._run, key))
 
     def take_gone(self) -> Iterator[Read]:
@@ -84,7 +84,7 @@ class Baseline:
 
 @contextlib.contextmanager
 def next_baseline(before: Path | None, place: Path, run: str) -> Iterator[Baseline]:
-    """Make the baseline of a night, begun from the one `before`; it stands at `place` only when the block has ended.
+    """Make the baseline of a night, begun from the file `before`; it stands at `place` only when the block has ended.
 
     Raises:
         RunDirectoryError: the disk is full, or a file is damaged.
@@ -95,7 +95,7 @@ def next_baseline(before: Path | None, place: Path, run: str) -> Iterator[Baseli
         if before is not None:
             shutil.copyfile(before, part)
         with contextlib.closing(sqlite3.connect(part, isolation_level=None)) as connection:
-            made = _INDEX if before is not None else _TABLE + _INDEX  # an empty file would be one without reads
+            made = _INDEX if before is not None else _TABLE + _INDEX  # an empty file would pass for one without reads
             connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + made)
             connection.execute("BEGIN")
             yield Baseline(connection, run)

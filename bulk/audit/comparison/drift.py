@@ -20,13 +20,13 @@ CHANGED, ADDED, REMOVED, LOST, BACK = "changed", "added", "removed", "lost_sight
 
 
 class ItemChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One field of one item that is not as it was, or one item that came, went or can't be read.
+    """One field of one item that has changed, or one item that came, went or can't be read.
 
     Attributes:
         kind: `changed`, `added`, `removed`, `lost_sight` or `in_sight_again`.
         field: as `result.config.url`; of items that can't be read `error.code`; empty for whole items.
         old, new: JSON values; null where there was or is none.
-        before_at: when the old value was last read; first_seen: when the new one was first (RFC 3339).
+        before_at: when the old value was last read; first_seen: when the new value was first read (RFC 3339).
     """
 
     job: str
@@ -42,13 +42,13 @@ class ItemChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """What a night found beside its results (counts).
+    """The changes that a night found (counts).
 
     Attributes:
         items: items of which a field has changed.
         by_field: how many items changed in which field, the most frequent first; entries of lists count as one field.
-        lost_sight: items that could be read before and can't be read now; never_read: those that never could.
-        is_first: there was no night before to compare with.
+        lost_sight: items that could be read before and can't be read now; never_read: items that never could.
+        is_first: whether there was no night before to compare with.
     """
 
     items: int = 0
@@ -77,7 +77,7 @@ class _Line(msgspec.Struct):
 def compare_night(
     view: LedgerView, run: str, before: Path | None, place: Path, ignored: Collection[str] = ()
 ) -> tuple[Drift, list[ItemChange]]:
-    """Compare a run with what each item was when it was last read; the baseline of this night is then at `place`.
+    """Compare a run with the last read of each item; the baseline of this night is then at `place`.
 
     Args:
         before: the baseline of the last good night; None: there is none.
@@ -134,12 +134,12 @@ class _Comparison:
         baseline.put(key, new)
 
     def take_gone(self, baseline: Baseline) -> None:
-        """Tell of the items that are not in this run."""
+        """Note the items that are not in this run any more as removed."""
         for read in baseline.take_gone():
             self._tell(read, REMOVED, before_at=read.read_at)
 
     def drift(self) -> Drift:
-        """Return the sums."""
+        """Return the counts."""
         return Drift(
             items=self._kinds[CHANGED],
             changes=sum(change.kind == CHANGED for change in self.changes),

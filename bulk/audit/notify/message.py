@@ -1,4 +1,4 @@
-"""What a target is told of a night: names, counts and keys, and no values unless it asks for them. Pure."""
+"""What a target is told of a night: names, counts and keys, and no values unless the target asks for them. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,14 +16,14 @@ MOST_KEYS = 10
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command gets as JSON, and what the text of other targets is made from.
+    """The message that a command gets as JSON, and that the text for other targets is made from.
 
     Attributes:
-        events: why it is told: `drift`, `violation`, `failure`, `recovery`.
+        events: why the target is told: `drift`, `violation`, `failure`, `recovery`.
         counts: items, changed, lost_sight, new, known, fixed, waived (counts).
-        new, fixed: the first ten violations of each, in their own words without values: policy and key.
+        new, fixed: the first ten violations of each status, by policy and key.
         changed: the first ten items that changed, and in which field.
-        details: old and new values of these, where the target asks for them; otherwise empty.
+        details: old and new values of these changes, where the target asks for them; otherwise empty.
         page: path of the audit page.
     """
 
@@ -44,7 +44,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """One line."""
+        """The title, in one line."""
         return f"{self.name}: {', '.join(self.events)} (exit {self.exit_code})"
 
     @property
@@ -61,12 +61,12 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def events_of(result: AuditResult, target: Target, before: Sequence[Night], told_s: float | None) -> tuple[str, ...]:
-    """Return why `target` is told of a night; nothing where it is not.
+    """Return why `target` is told of a night; empty where it is not told.
 
-    What is still violated is told again only after `remind`; that all is well again is told once.
+    A violation that stays is told again only after `remind`; the recovery is told once.
 
     Args:
-        before: the nights before it, oldest first.
+        before: the nights before this one, oldest first.
         told_s: seconds since this target was last told of anything; None: never.
     """
     night, found = result.night, list[str]()
@@ -85,7 +85,7 @@ def events_of(result: AuditResult, target: Target, before: Sequence[Night], told
 
 
 def message_of(result: AuditResult, target: Target, events: tuple[str, ...], page: str) -> Message:
-    """Return what `target` is told."""
+    """Return the message for `target`."""
     night = result.night
     counts = {"items": night.items, "changed": night.drift}
     counts |= {name: getattr(night, name) for name in ("lost_sight", "new", "known", "fixed", "waived")}

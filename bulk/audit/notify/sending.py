@@ -1,6 +1,6 @@
-"""Sends messages, each at most once: a file is made and synced before, and says afterwards what came of it.
+"""Sends messages, each at most once: a file is made and synced before sending, and says afterwards how that ended.
 
-A process that is killed in between leaves `sending`: nobody knows whether it was sent, so it is not sent again.
+A process that is killed in between leaves `sending`: the message may have been sent, so it is not sent again.
 """
 
 import contextlib
@@ -31,11 +31,11 @@ COMMAND_S = 30.0
 
 MOST_URL_BYTES = 64 * 1024
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30})://")
-"""All that is ever shown of an address; one without it is a secret as a whole."""
+"""The scheme is all that is ever shown of an address; an address without a scheme is a secret as a whole."""
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """What the file of one message holds; `state`: `sending`, `sent` or `failed`, with `why`."""
+    """The content of the file of one message; `state`: `sending`, `sent` or `failed`, with `why`."""
 
     state: str
     at: float
@@ -56,9 +56,9 @@ def notify(
     """Tell every target that wants to know, and yield a warning for each that could not be told.
 
     Args:
-        folder: the manifest's, where commands run and files are looked for.
+        folder: the folder of the manifest, where commands run and files are looked for.
         now: UTC epoch seconds.
-        is_again: somebody asks for it: also what was sent or begun before.
+        is_again: whether a person asks for it: then also messages that were sent or begun before.
     """
     before = [night for night in history.nights if night.run != result.night.run]
     for number, target in enumerate(targets):
@@ -91,9 +91,9 @@ def notify(
 
 
 def unsettled(history: History, run: str) -> list[str]:
-    """Return the messages of a night, and of the one before it, of which nobody knows whether they were sent.
+    """Return the messages of a night, and of the one before it, of which it is not known whether they were sent.
 
-    A process that is killed while it sends says nothing any more: the next night does.
+    A process that is killed while it sends can't say so any more: the next night does.
     """
     folder, nights = history.path / NOTIFIED, [night.run for night in history.nights]
     before = nights[: nights.index(run)][-1:] if run in nights else []
@@ -102,14 +102,14 @@ def unsettled(history: History, run: str) -> list[str]:
 
 
 def _send(target: Target, message: Message, environ: Mapping[str, str], folder: Path) -> str:
-    """Return why it could not be sent; empty where it was."""
+    """Return why the message could not be sent; empty where it was sent."""
     if target.command:
         return _run(target.command, message, environ, folder)
     return _post(target.source, message, environ, folder)
 
 
 def _run(command: tuple[str, ...], message: Message, environ: Mapping[str, str], folder: Path) -> str:
-    """Start a command; what it prints is for nobody, and may be endless."""
+    """Send the message with a command; the output of the command, which may be endless, is discarded."""
     try:
         child = subprocess.Popen(
             command,
@@ -128,7 +128,7 @@ def _run(command: tuple[str, ...], message: Message, environ: Mapping[str, str],
             child.communicate(msgspec.json.encode(message) + b"\n", COMMAND_S)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(OSError):
-                os.killpg(child.pid, signal.SIGKILL)  # what it has started as well
+                os.killpg(child.pid, signal.SIGKILL)  # ends also the processes that the command has started
             return f"{command[0]} took longer than {COMMAND_S:.0f} s, and was ended"
     return f"{command[0]} ended with {child.returncode}" if child.returncode else ""
 
@@ -142,7 +142,7 @@ def _post(source: str, message: Message, environ: Mapping[str, str], folder: Pat
         import apprise
     except ImportError:
         return "Apprise is missing: pip install 'bulkops[notify]'"
-    logging.getLogger("apprise").setLevel(logging.CRITICAL)  # it names addresses, which hold secrets
+    logging.getLogger("apprise").setLevel(logging.CRITICAL)  # its log names addresses, which hold secrets
     target = apprise.Apprise()
     if not target.add(url):
         return f"the address in {source}, {scheme}, is none that Apprise knows"
@@ -154,7 +154,7 @@ def _post(source: str, message: Message, environ: Mapping[str, str], folder: Pat
 
 
 def _url(source: str, environ: Mapping[str, str], folder: Path) -> tuple[str, str]:
-    """Return the address in a source, and why there is none; a file is seen from `folder`."""
+    """Return the address in a source, or why there is none; the path of a file begins at `folder`."""
     kind, _, rest = source.partition(":")
     try:
         url = environ.get(rest, "") if kind == "env" else _read(folder / rest)
@@ -177,7 +177,7 @@ def _read(path: Path) -> str:
 
 
 def _begin(mark: Path, note: Note, *, is_again: bool) -> bool:
-    """Return whether this process may send: nobody began before, or somebody asks for it again."""
+    """Return whether this process may send: no process began before, or a person asks for it again."""
     flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if is_again else os.O_EXCL)
     try:
         descriptor = open_private(mark, flags)

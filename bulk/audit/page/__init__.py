@@ -1,1 +1,1 @@
-"""The audit page: one HTML file that opens from disk and asks nobody for anything. `page.py` renders the template."""
+"""The audit page: one HTML file that opens from disk and needs no network. `page.py` renders the template."""

@@ -13,7 +13,7 @@ from bulk.report.tally import label
 
 PACKAGE = "bulk.audit.page"
 MOST_ROWS = 2_000
-"""Violations, and changes, that are shown (count); `bulk sql` lists them all."""
+"""Most violations, and most changes, that the page shows (count); `bulk sql` lists them all."""
 
 _HEIGHT = 100.0
 _MOST_VALUE = 200
@@ -21,7 +21,7 @@ _MOST_VALUE = 200
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One night in the trend: its height is of what changed and what is violated, of 100 at most."""
+    """One night in the trend: the heights of its drift and of its open violations, 100 at most."""
 
     night: Night
     x: float

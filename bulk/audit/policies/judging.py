@@ -29,7 +29,7 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         key: the columns of the policy's key and their values.
-        message: what is said of it, without secrets.
+        message: text about the row, without secrets.
         status: `new`, `known` since an earlier night, `waived`, or `fixed`: it was there the night before.
         waiver: why it is waived, for people.
         first_seen, last_seen: the nights in which it was found first and last (RFC 3339).
@@ -48,10 +48,10 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PolicyResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one policy found: counts of its violations, and whether it fails.
+    """The result of one policy: counts of its violations, and whether it fails.
 
     Attributes:
-        allowed: violations that are not waived and make no failure (count).
+        allowed: most violations without a waiver with which the policy does not fail (count).
     """
 
     name: str
@@ -67,7 +67,7 @@ class PolicyResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """What all policies found; `notes`: waivers that have ended, and those that nothing fits."""
+    """The result of all policies; `notes`: waivers that have ended, and waivers that fit no violation."""
 
     policies: tuple[PolicyResult, ...] = ()
     violations: tuple[Violation, ...] = ()
@@ -80,7 +80,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_newly_violated(self) -> bool:
-        """Whether one of those has a violation that was not there the night before."""
+        """Whether a failing policy of the severity `error` has a violation that was not there the night before."""
         failed = {policy.name for policy in self.policies if policy.is_failed and policy.severity == SEVERITIES[0]}
         return any(violation.policy in failed and violation.status == NEW for violation in self.violations)
 
@@ -128,9 +128,9 @@ def judge(
     """Run the policies.
 
     Args:
-        task: makes the tables; its queries are put in here.
+        task: task that makes the tables; the queries are added here.
         before: violations of the night before that were not fixed then, by fingerprint.
-        items: of the run (count).
+        items: items of the run (count).
         at: when the run began (RFC 3339).
 
     Raises:
@@ -169,7 +169,7 @@ def judge(
 
 
 def fingerprint(policy: str, key: Mapping[str, Any]) -> str:
-    """Return what tells a violation apart, in each night the same."""
+    """Return the fingerprint that tells a violation apart, the same in each night."""
     return hashlib.sha256(msgspec.json.encode([policy, key], order="deterministic")).hexdigest()
 
 
@@ -185,7 +185,7 @@ def _rows(policies: Mapping[str, Policy], task: Task) -> Iterator[tuple[Policy, 
 
 
 def _flaws_of(policy: Policy, columns: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each column that a policy needs and its rows don't have just once, with what is wrong."""
+    """Yield each column that a policy needs and its rows don't have exactly once, with the flaw."""
     for column in policy.columns:
         if column not in columns:
             yield column, unknown_name(column, columns, "column")
@@ -194,10 +194,10 @@ def _flaws_of(policy: Policy, columns: Sequence[str]) -> Iterator[tuple[str, str
 
 
 class _Night:
-    """What violations are judged by.
+    """The waivers and the night before, by which violations are judged.
 
     Attributes:
-        used: numbers of the waivers that fit something.
+        used: numbers of the waivers that fit a violation.
     """
 
     def __init__(self, waivers: ByPolicy, before: Mapping[str, Violation], at: str, today: datetime.date) -> None:
@@ -206,7 +206,7 @@ class _Night:
         self.used = set[int]()
 
     def violations(self, policy: Policy, rows: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
-        """Yield what many rows of a policy are, in order."""
+        """Yield the violations that many rows of a policy are, in order."""
         keys = [{name: row[name] for name in policy.key} for row in rows]
         messages = _without_secrets([policy.said(row) for row in rows])
         for key, shown, message in zip(keys, _shown(keys), messages, strict=True):

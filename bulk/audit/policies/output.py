@@ -1,4 +1,4 @@
-"""What policies found, as text, JSON, SARIF and JUnit. Pure."""
+"""The results of policies, as text, JSON, SARIF and JUnit. Pure."""
 
 import xml.sax.saxutils as escaping
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _LEVELS = dict(zip(SEVERITIES, ("error", "warning", "note"), strict=True))
 
 
 def lines(judgement: Judgement, *, is_all: bool = False) -> Iterator[str]:
-    """Yield what is said of each policy, and the first of its violations that are not waived."""
+    """Yield a line for each policy, and the first of its violations that are not waived."""
     for policy in judgement.policies:
         counts = [(policy.new, NEW), (policy.known, KNOWN), (policy.fixed, FIXED), (policy.waived, WAIVED)]
         said = ", ".join(f"{count(number)} {word}" for number, word in counts if number) or "nothing"
@@ -37,10 +37,10 @@ def lines(judgement: Judgement, *, is_all: bool = False) -> Iterator[str]:
 
 
 def sarif(judgement: Judgement, version: str, folder: Path) -> bytes:
-    """Return one SARIF run: the most severe results first, at most 25,000; the cut is said.
+    """Return one SARIF run: the most severe results first, at most 25,000; a note tells of a cut.
 
     Args:
-        folder: whence policies are named, as code hosts want it: the root of a checkout.
+        folder: folder from which paths of policies begin, as code hosts want it: the root of a checkout.
     """
     open_ = [each for each in judgement.violations if each.status != FIXED]
     places = {policy.name: _uri(Path(policy.path), folder) for policy in judgement.policies}
@@ -71,7 +71,7 @@ def sarif(judgement: Judgement, version: str, folder: Path) -> bytes:
 
 
 def _uri(path: Path, folder: Path) -> str:
-    """Return a relative URI reference, or an absolute URI for what lies elsewhere."""
+    """Return a relative URI reference, or an absolute URI for a path outside `folder`."""
     if path.is_absolute() and not path.is_relative_to(folder):
         return path.as_uri()
     return quote((path.relative_to(folder) if path.is_absolute() else path).as_posix())

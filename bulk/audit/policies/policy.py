@@ -37,12 +37,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """One policy.
 
     Attributes:
-        path: of its file, as it is shown.
-        fail_if: it fails where more than so many rows are not waived (count, or percent of the items of the run).
-        is_share: `fail_if` is a percentage.
+        path: path of its file, as it is shown.
+        fail_if: the policy fails where more rows than this are not waived (count, or percent of the run's items).
+        is_share: whether `fail_if` is a percentage.
         key: columns that tell rows apart, over time.
-        message: template of what is said of a row, with `{column}`.
-        columns: what `message` names.
+        message: template of the text about a row, with `{column}`.
+        columns: the columns of `key`, and those that `message` names.
     """
 
     name: str
@@ -57,15 +57,15 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it has to have."""
+        """The columns that its rows have to have."""
         return tuple(dict.fromkeys((*self.key, *_columns_of(self.message))))
 
     def allowed(self, items: int) -> float:
-        """Return how many rows it may have (count) in a run of so many items."""
+        """Return how many rows the policy may have without failing (count), in a run of `items` items."""
         return items * self.fail_if / 100.0 if self.is_share else self.fail_if
 
     def said(self, row: Mapping[str, Any]) -> str:
-        """Return what is said of a row."""
+        """Return the text about a row."""
         values = {name: _text(row.get(name)) for name in _columns_of(self.message)}
         text = self.message.format_map(values)
         return text if len(text) <= MOST_MESSAGE else f"{text[: MOST_MESSAGE - 1]}…"

@@ -30,7 +30,7 @@ class Waiver(msgspec.Struct, frozen=True, kw_only=True):
     """One waiver; `key`: the columns that a violation has to have with these values, all or some of the policy's key.
 
     Attributes:
-        expires: its last day. line: in its file.
+        expires: its last day. line: its line in the file.
     """
 
     policy: str
@@ -42,12 +42,12 @@ class Waiver(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def said(self) -> str:
-        """Why and until when, for people."""
+        """The reason of the waiver and its last day, for people."""
         return f"{self.reason} ({self.by}, until {self.expires.isoformat()})"
 
 
 class ByPolicy:
-    """Waivers, found by what they are about: there may be thousands of them, and as many violations."""
+    """Waivers, found by policy and key: there may be thousands of them, and as many violations."""
 
     def __init__(self, waivers: Sequence[Waiver]) -> None:
         self._found: dict[str, dict[tuple[str, ...], dict[tuple[Any, ...], list[tuple[int, Waiver]]]]] = {}

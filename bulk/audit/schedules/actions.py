@@ -57,7 +57,7 @@ jobs:
 
 
 def _in_utc(times: Times, audited: Audited, at: datetime) -> tuple[str, list[str]]:
-    """Return the expression in UTC, with a minute that is not the full hour, and what to know about it."""
+    """Return the expression in UTC, with a minute that is not the full hour, and warnings about it."""
     minute, hour, *days = times.expression.split()
     warnings = ["runs come late, at busy times by hours, or not at all; after 60 days without a commit they stop"]
     if minute == "0":

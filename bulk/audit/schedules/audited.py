@@ -1,4 +1,4 @@
-"""What is scheduled, and what comes of it."""
+"""An audit that is scheduled, and the files that its scheduler needs."""
 
 import hashlib
 import re
@@ -11,18 +11,18 @@ LONGEST_S = 6 * 3_600
 """How long an audit may take before its scheduler ends it (seconds); it is resumed the next time."""
 
 _LONGEST_UNIT, _DIGITS = 52, 8
-"""Characters of the name of a CronJob at most, and of what tells names apart that are alike as such (counts)."""
+"""Most characters of the name of a CronJob, and digits that tell names apart that would be equal (counts)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """What is scheduled.
+    """The audit that is scheduled.
 
     Attributes:
-        name: of the manifest. manifest, history, folder: absolute paths; commands run in `folder`.
-        options: more of `bulk audit`, such as `--var`. program: path of bulk.
+        name: name of the manifest. manifest, history, folder: absolute paths; commands run in `folder`.
+        options: further options of `bulk audit`, such as `--var`. program: path of bulk.
         secrets: names of the environment variables that hold tokens.
-        image: of a container.
+        image: name of the container image.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Audited:
         return f"{safe[: _LONGEST_UNIT - _DIGITS - 1].rstrip('-')}-{digest}"
 
     def command(self, program: str, manifest: str, history: str) -> list[str]:
-        """Return the command line; where the one before still runs, it passes it by."""
+        """Return the command line; it skips the audit where the one before still runs."""
         own = ["audit", manifest, "--history", history, "--overlap", "skip", "--progress", "none", *self.options]
         return [program, *own]
 
@@ -57,7 +57,7 @@ class Audited:
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """Files by name, and what a person should know."""
+    """Files by name, and warnings for a person."""
 
     files: Mapping[str, str]
     warnings: Sequence[str]

@@ -13,16 +13,16 @@ from bulk.flaws import shown
 FORMS = ("systemd", "cron", "kubernetes", "actions")
 
 _OF_LINES = ("systemd", "cron")
-"""Forms in which a word ends where its line does."""
+"""Forms in which a word can't go on in the next line."""
 
 _NOT_IN_LINES = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def emit(form: str, times: Times, audited: Audited, at: datetime) -> Emitted:
-    """Return what one of `FORMS` needs; `at`: now.
+    """Return the files for the scheduler `form`, one of `FORMS`; `at`: now.
 
     Raises:
-        UsageError: a path or an option can't stand in it.
+        UsageError: a path or an option can't stand in these files.
     """
     if form in _OF_LINES:
         _refuse_breaks(form, audited)
@@ -45,7 +45,7 @@ def _refuse_breaks(form: str, audited: Audited) -> None:
 
 
 def _warnings(odd: OddNights, zone: str) -> Iterator[str]:
-    """Yield on which days not every scheduler starts an audit once."""
+    """Yield warnings of the days on which not every scheduler starts the audit exactly once."""
     way_out = "take a time at which the clock never changes"
     if odd.left_out:
         first = odd.left_out[0].date()

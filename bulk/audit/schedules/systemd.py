@@ -13,7 +13,7 @@ def emit(times: Times, audited: Audited, left_out: Sequence[datetime]) -> Emitte
     """Return the two units.
 
     Args:
-        left_out: moments of days on which the clock leaves the time out, when systemd would start nothing.
+        left_out: moments to begin at on days on which the clock leaves the time out: systemd would start nothing.
     """
     calendars = "\n".join(f"OnCalendar={each}" for each in (*calendars_of(times), *_made_up(left_out, times.zone)))
     timer = f"""[Unit]

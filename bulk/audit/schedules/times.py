@@ -1,4 +1,4 @@
-"""Cron expressions: checked, asked for the next times, and as the sets that other forms are written from.
+"""Cron expressions: checked, asked for the next times, and turned into the sets that other forms are written from.
 
 They are read by cronsim, which is right at changes of clock: a time that happens twice counts once, and one that is
 left out counts when the clock has gone on.
@@ -16,7 +16,7 @@ from bulk.flaws import shown
 from bulk.manifest.hours import check_zone
 
 SUNDAY = 7
-"""Its other name, beside 0."""
+"""The second number of Sunday, beside 0."""
 
 _NAMES = re.compile("JUL|WED")
 _STEP_OF_ONE = re.compile(r"(?:(?<=,)|^)\w+/\w*")
@@ -25,18 +25,18 @@ NEXT = 5
 """Times that are shown (count)."""
 
 YEARS = 10
-"""For so long it is looked ahead to days on which the clock changes."""
+"""How far ahead days are looked for on which the clock changes (years)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """When something happens.
+    """The times that a cron expression stands for.
 
     Attributes:
         expression: five fields, separated by one space.
         zone: name of the time zone.
         minutes, hours, days, months, weekdays: values that fit; Sunday is 0. None: all of them.
-        is_any_day: days of the month and of the week are both given: one of them is enough.
+        is_any_day: whether days of the month and of the week are both given: one of them is then enough.
     """
 
     expression: str
@@ -63,7 +63,7 @@ def times_of(expression: str, zone: str) -> Times:
     """Read a cron expression.
 
     Raises:
-        UsageError: it is none, uses what not every scheduler has, or there is no such zone.
+        UsageError: the expression is none or not known to every scheduler, or there is no such zone.
     """
     try:
         from cronsim import CronSim, CronSimError
@@ -78,7 +78,7 @@ def times_of(expression: str, zone: str) -> Times:
         found = CronSim(" ".join(fields), datetime(2026, 1, 1))  # noqa: DTZ001 - only its fields are read
     except CronSimError as error:
         raise UsageError(f"--cron {shown(expression)}: {str(error).lower()}") from None
-    if SUNDAY in found.weekdays and not fields[4].startswith("*"):  # not every scheduler knows it as 7
+    if SUNDAY in found.weekdays and not fields[4].startswith("*"):  # not every scheduler knows Sunday as 7
         fields[4] = ",".join(map(str, sorted({day % 7 for day in found.weekdays if isinstance(day, int)})))
     return Times(
         expression=" ".join(fields),
@@ -100,7 +100,7 @@ def _check_zone(zone: str) -> None:
 
 
 def _flaw_of(fields: Sequence[str]) -> str:
-    """Return what of an expression schedulers lack, or read each in its own way; empty where they agree."""
+    """Return the part of an expression that schedulers lack or read differently; empty where they agree."""
     if len(fields) != 5:
         return "expected five fields (minute hour day month weekday), as in '30 2 * * *'"
     _, _, day, _, weekday = fields
@@ -119,11 +119,11 @@ def _flaw_of(fields: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OddNights:
-    """Times on days on which the clock changes, of the next years, as they are meant: each once.
+    """Times of the next years on days on which the clock changes, as they are meant: each once.
 
     Attributes:
-        left_out: the clock leaves the time out; these are the moments at which it has gone on.
-        repeated: it comes twice; these are the first.
+        left_out: times that the clock leaves out, as the moments at which it has gone on.
+        repeated: times that come twice, as the first moment of each.
     """
 
     left_out: tuple[datetime, ...]

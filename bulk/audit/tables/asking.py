@@ -1,4 +1,4 @@
-"""Gives a task to the process that holds DuckDB, and makes errors of what it could not do."""
+"""Gives tasks to the process that holds DuckDB, and turns its failures into errors."""
 
 import contextlib
 import importlib.util
@@ -21,19 +21,19 @@ TIME_LIMIT_S = 60.0
 """How long a query may take (seconds)."""
 
 LEAST_WRITE_S, LEAST_RATE = 300.0, 1e6
-"""Writing tables may take so long, and longer where it reads more than so much a second (seconds, bytes)."""
+"""Time that writing tables may always take (seconds), and the rate that gives a large source more (bytes a second)."""
 
 SPILLS = "bulk-spills-"
-"""How a folder begins, for what does not fit into memory; it is gone with the answer."""
+"""First part of the name of a folder for data that does not fit into memory; it is removed after the answer."""
 
 _FILE = re.compile(r'Could not (?:write|sync|truncate) (?:all to )?file "([^"]+)": ([^"]+)')
 _DAMAGED = re.compile(r"""(?:read|of|in|from|Error:) file ['"]([^'"]+\.parquet)['"]""", re.IGNORECASE)
-"""What DuckDB says of a Parquet file that it can't read."""
+"""The message of DuckDB about a Parquet file that it can't read."""
 _NO_JSON = re.compile(r"""Malformed JSON in file "([^"]+)"|a line of (.+) is no JSON""")
-"""What it and our own view say of lines that can't be read: a question names no other file of JSON."""
+"""The messages of DuckDB and of our own view about lines that can't be read: a query reads no other JSON file."""
 _OF_FILES = ("InvalidInputException", "IOException")
 _UNFORESEEN = "Error"
-"""The kind of what DuckDB has no kind for: it has met what no file should hold, and does not say where."""
+"""The kind of errors that DuckDB has no kind for: a file is damaged, and DuckDB does not say which file."""
 _NOT_OF_QUERIES = ("OutOfMemoryException", "InternalException")
 _NOT_IN_PATHS = "*?[]{}"
 
@@ -42,7 +42,7 @@ class QueryFlaw(UsageError):
     """A query can't be answered.
 
     Attributes:
-        query: its name.
+        query: name of the query.
     """
 
     def __init__(self, query: str, message: str) -> None:
@@ -54,20 +54,20 @@ def require_duckdb(extra: str = "tables") -> None:
     """Refuse to begin where DuckDB is not installed.
 
     Args:
-        extra: what brings it, and all else that is needed.
+        extra: name of the extra that installs DuckDB and all else that is needed.
 
     Raises:
-        UsageError: it is not.
+        UsageError: DuckDB is not installed.
     """
     if importlib.util.find_spec("duckdb") is None:
         raise UsageError(f"tables need DuckDB: pip install 'bulkops[{extra}]'")
 
 
 def refuse_pattern(path: Path) -> Path:
-    """Return `path` where DuckDB would not take it for a pattern.
+    """Return `path`, which DuckDB must not take for a pattern.
 
     Raises:
-        UsageError: it holds a character of patterns.
+        UsageError: the path holds a character of patterns.
     """
     found = [character for character in _NOT_IN_PATHS if character in str(path)]
     if found:
@@ -76,20 +76,20 @@ def refuse_pattern(path: Path) -> Path:
 
 
 def ask(task: Task, *, seconds: float = TIME_LIMIT_S) -> Iterator[dict[str, Any]]:
-    """Yield what the process says, line by line: `{"query", "columns", "types"}`, then `{"rows"}`, many at once.
+    """Yield the answers of the process line by line: `{"query", "columns", "types"}`, then `{"rows"}`, many at once.
 
     Args:
-        seconds: how long it may take, without the time in which nobody waits for it.
+        seconds: how long the process may take, without the time in which the caller does not wait for it.
 
     Raises:
         QueryFlaw: a query is not one SELECT, can't be understood, or takes too long.
         RunDirectoryError: the disk is full, or a file can't be read or written.
-        RunStopped: memory is short, or what is no query takes too long.
+        RunStopped: memory is short, or a task without queries takes too long.
     """
     require_duckdb()
     with contextlib.ExitStack() as stack:
         spills = ""
-        with contextlib.suppress(OSError):  # there is no place for one: a query that needs more than memory is an error
+        with contextlib.suppress(OSError):  # without a folder, a query that needs more than memory is an error
             spills = stack.enter_context(tempfile.TemporaryDirectory(prefix=SPILLS, ignore_cleanup_errors=True))
         yield from _asked(msgspec.structs.replace(task, spills=spills), seconds)
 
@@ -100,7 +100,7 @@ def _asked(task: Task, seconds: float) -> Iterator[dict[str, Any]]:
     try:
         with contextlib.suppress(BrokenPipeError):
             for line in limit.waited_for(process, task):
-                if not line.endswith(b"\n"):  # it was ended in the middle of it
+                if not line.endswith(b"\n"):  # the process was ended in the middle of a line
                     break
                 found = orjson.loads(line)
                 if "done" in found:
@@ -123,10 +123,10 @@ def _asked(task: Task, seconds: float) -> Iterator[dict[str, Any]]:
 
 
 class _Limit:
-    """How long the process may be waited for. Whoever reads what it says takes his time, as a pager does.
+    """How long the process may be waited for. The time of the reader of its answers, such as a pager, does not count.
 
     Attributes:
-        is_over: it was ended.
+        is_over: whether the process was ended for taking too long.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -134,7 +134,7 @@ class _Limit:
         self.is_over = False
 
     def waited_for(self, process: processes.TableProcess, task: Task) -> Iterator[bytes]:
-        """Yield what the process says of a task, line by line."""
+        """Yield the answers of the process to a task, line by line."""
         lines = process.lines(task)
         while True:
             with self._running(process):
@@ -160,18 +160,18 @@ class _Limit:
 
 
 def run(task: Task, source: Path) -> None:
-    """Do a task that has no queries, and reads `source`.
+    """Do a task that reads `source` and has no queries.
 
     Raises:
         RunDirectoryError: the disk is full, or a file can't be read or written.
-        RunStopped: memory is short, or it takes too long.
+        RunStopped: memory is short, or the task takes too long.
     """
     for _ in ask(task, seconds=limit_s(source)):
         pass
 
 
 def limit_s(source: Path) -> float:
-    """Return how long tables of what is in this file may take (seconds)."""
+    """Return how long it may take to make tables of the file `source` (seconds)."""
     return max(LEAST_WRITE_S, source.stat().st_size / LEAST_RATE)
 
 
@@ -196,7 +196,7 @@ def _first(text: str) -> str:
 
 
 def _of_disk(kind: str, text: str) -> str:
-    """Return in few words what DuckDB says of a file that can't be read or written."""
+    """Return a short message for an error of DuckDB about a file that can't be read or written."""
     found = _FILE.search(text.replace('\\"', '"'))
     if found:
         return f"{found[1]}: {found[2]}; free some space there"

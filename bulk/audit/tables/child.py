@@ -1,11 +1,12 @@
 """The process that holds DuckDB: its memory is not the engine's, and it can be ended whatever it does.
 
-It reads tasks from standard input, a line of JSON each, and writes lines of JSON: rows of what was asked, many on a
+It reads tasks from standard input, a line of JSON each, and writes lines of JSON: rows of the answers, many on a
 line, and at the end of each task `done` or `error`. Queries of users run only after everything is locked: no other file
 can be read, none can be written, no setting changed back. Started by `processes.py` with
 `python -m bulk.audit.tables.child`.
 
-It ends with whoever started it, in the middle of a task as well: what is begun again then writes the same files.
+It ends with the process that started it, in the middle of a task as well: a task that is begun again writes the same
+files.
 """
 
 import datetime
@@ -28,10 +29,10 @@ _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME
 
 _DESCRIBE = "DESCRIBE "
 _DESCRIBED = re.compile(rf"(LINE 1: ){_DESCRIBE}(.*\n) {{{len(_DESCRIBE)}}}")
-"""A line that is wrong, and what points into it, with the word before it that nobody has written."""
+"""The wrong line in a message, and the mark below it, both shifted by the word that was put before the query."""
 
 _WRITES = "must be at the top level"
-"""What DuckDB says of a statement that writes, within a SELECT that is part of another statement."""
+"""The message of DuckDB about a statement that writes, in a SELECT that is part of another statement."""
 
 SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -43,13 +44,13 @@ SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """A SELECT of somebody else.
+    """A SELECT that a user may have written.
 
     Attributes:
-        name: comes back with its rows.
-        sql: exactly one SELECT, or it is refused.
-        is_bound_only: say its columns, and don't run it.
-        most: rows that are given at most (count); None: all.
+        name: name that comes back with the rows.
+        sql: exactly one SELECT; anything else is refused.
+        is_bound_only: whether only its columns are told, and it is not run.
+        most: most rows that are returned (count); None: all.
     """
 
     name: str
@@ -59,14 +60,14 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """What the process does.
+    """One task for the process.
 
     Attributes:
-        database: file that is written; None: memory.
-        statements: of our own, one after the other, before anything is locked.
+        database: file of the database that is written; None: the database is in memory.
+        statements: our own statements, which run one after the other before anything is locked.
         allowed: files that queries may read.
-        queries: in order; each is told by `query`, its rows and `end`.
-        spills: folder for what does not fit into memory; empty: nothing goes there. Queries could read what is in it.
+        queries: queries in order; the answer to each is a line with `query`, then lines with `rows`.
+        spills: folder for data that does not fit into memory; empty: there is none. Queries could read what is in it.
     """
 
     database: str | None = None
@@ -81,9 +82,9 @@ class Refused(Exception):
 
 
 def main(source: BinaryIO, target: BinaryIO) -> None:
-    """Do tasks until `source` ends, which ends this process at once; each begins with nothing of the one before."""
+    """Do tasks until `source` ends, which ends this process at once; each task begins afresh."""
     given = Lines(source)
-    import duckdb  # noqa: F401 - while the first task is still put together
+    import duckdb  # noqa: F401 - imported while the first task is still put together
 
     while (line := given.next()) is not None:
         do(msgspec.json.decode(line, type=Task), target)
@@ -190,8 +191,8 @@ def _single_select(connection: "duckdb.DuckDBPyConnection", sql: str) -> str:
 def _columns(connection: "duckdb.DuckDBPyConnection", sql: str) -> list[str]:
     """Return the names of the columns of a SELECT, without running it.
 
-    A SELECT may begin with `WITH x AS (COPY … TO …)` or another statement that writes, and would be allowed to write
-    what it may read. Within another statement that is an error, as it is here.
+    A SELECT may begin with `WITH x AS (COPY … TO …)` or another statement that writes, and could then write the
+    files that it may read. Within another statement, such as this DESCRIBE, that is an error.
     """
     import duckdb
 
@@ -204,7 +205,7 @@ def _columns(connection: "duckdb.DuckDBPyConnection", sql: str) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON has for a value: moments are RFC 3339 in UTC with milliseconds, as everywhere."""
+    """Return the JSON form of a value: moments are RFC 3339 in UTC with milliseconds, as everywhere."""
     match value:
         case datetime.datetime():
             moment = value.astimezone(datetime.UTC).replace(tzinfo=None) if value.tzinfo else value

@@ -1,8 +1,8 @@
 """Columns of a table, from the declared types of an operation's items and results. Pure.
 
 A shape is a type as DuckDB's `from_json` takes it: the name of a scalar type, a mapping for an object, a list of one
-shape for an array. What has no one shape is `JSON`. Columns are added over time, never renamed or given another type,
-because they follow the types: a test compares them with those of the last release.
+shape for an array. A value that has no one shape is `JSON`. Columns are added over time, never renamed or given
+another type, because they follow the types: a test compares them with those of the last release.
 """
 
 import fnmatch
@@ -28,7 +28,7 @@ ENVELOPE: Mapping[str, str] = {
     "missing": "BOOLEAN",
     "observed_at": "TIMESTAMP",
 }
-"""What every table of an operation begins with."""
+"""The columns that every table of an operation begins with."""
 
 ITEMS: Mapping[str, str] = {
     **ENVELOPE,
@@ -103,7 +103,7 @@ COMMON: Mapping[str, Mapping[str, str]] = {
 _SCALARS: Mapping[Any, str] = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 _ANY = "JSON"
 _DEEPEST = 6
-"""Objects in objects that become columns of their own; what lies deeper, as a type that holds itself, is JSON."""
+"""Levels of objects whose fields have types of their own (count); deeper objects, as in recursive types, are JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Table:
 
     Attributes:
         name: `webhook_list` for `webhook.list`.
-        operation: its name.
+        operation: name of the operation.
         item: shape of each field of an item; the column has the name of the field, or `item_` before it where the
             envelope has that name.
         result: shape of the result.
@@ -177,7 +177,7 @@ def sql_type(shape: Shape) -> str:
 
 
 def _of_result(declared: Any) -> tuple[Shape, str]:
-    """Return the shape of a result, and the field that takes it where it is an array instead of the object."""
+    """Return the shape of a result, and the field that takes the result where that is an array and no object."""
     if get_origin(declared) in (typing.Union, types.UnionType):
         inner = [arg for arg in get_args(declared) if arg is not type(None)]
         shapes = [_of_type(arg, 0) for arg in inner]

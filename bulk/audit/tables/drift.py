@@ -1,7 +1,7 @@
-"""What results hold that their declared types don't foresee: fields nobody declared, and values of another type. Pure.
+"""Finds what the declared types of results don't foresee: undeclared fields, and values of another type. Pure.
 
-It is found from the structures of results, as DuckDB's `json_structure` tells them: few, however many results there
-are. No value is ever looked at or shown.
+It looks at the structures of results, as DuckDB's `json_structure` tells them: they are few, however many results
+there are. No value is ever looked at or shown.
 """
 
 import json
@@ -24,8 +24,8 @@ def drift_rows(run: str, tables: Mapping[str, Table], found: Iterable[tuple[str,
     """Return the rows of `schema_drift`.
 
     Args:
-        tables: by the name of the job.
-        found: job, structure of results as JSON, and how many of its results have it (count).
+        tables: the table of each job, by the name of the job.
+        found: job, structure of results as JSON, and how many results of the job have it (count).
     """
     counts: Counter[tuple[str, str, str]] = Counter()
     types: dict[tuple[str, str, str], str] = {}

@@ -1,4 +1,4 @@
-"""Tables of many nights: how files are written and read, and what is asked over all of them."""
+"""Tables of many nights: writes their files, and makes tables of one night or of all nights from them."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from bulk.storage.private_files import sync_directory
 
 
 def write_missing(tables: RunTables, places: Mapping[str, Path]) -> None:
-    """Write the tables whose files are not there yet; each has its name only when it is whole.
+    """Write the tables whose files are not there yet; each file gets its name only when it is whole.
 
     Raises:
         RunDirectoryError: the disk is full, or a file can't be written.
@@ -35,7 +35,7 @@ def write_missing(tables: RunTables, places: Mapping[str, Path]) -> None:
 
 
 def write_rows(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], place: Path) -> None:
-    """Write rows that this process has into a file; it has its name only when it is whole.
+    """Write rows that this process has into a file, which gets its name only when it is whole.
 
     Raises:
         RunDirectoryError: the disk is full, or a file can't be written.
@@ -57,9 +57,9 @@ def write_rows(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], pl
 
 
 def tables_of_night(places: Mapping[str, Path]) -> Task:
-    """Return what makes the tables of one night for policies.
+    """Return the task that makes the tables of one night for policies.
 
-    They are read from their files: most policies want few columns of one table, and to load all takes longer.
+    The tables are read from their files: most policies want few columns of one table, and loading all takes longer.
     """
     made = [f"CREATE VIEW {statements.name(name)} AS {_read([place])}" for name, place in places.items()]
     rest = [
@@ -71,7 +71,7 @@ def tables_of_night(places: Mapping[str, Path]) -> Task:
 
 
 def tables_of_nights(places: Mapping[str, list[Path]]) -> Task:
-    """Return what makes the tables of all nights for questions, from files by table; what a file lacks is NULL."""
+    """Return the task that makes the tables of all nights, from files by table; a column that a file lacks is NULL."""
     made = []
     for name, files in places.items():
         read = _read(files)

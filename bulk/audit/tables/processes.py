@@ -1,5 +1,5 @@
-"""The processes that hold DuckDB. One that has done its task waits for the next: to start one takes as long as most
-tasks, and a night has six of them. It ends with the process that started it, however that one ends.
+"""The processes that hold DuckDB. A process that has done its task waits for the next: to start a process takes as long
+as most tasks, and a night has six tasks. It ends with the process that started it, however that process ends.
 """
 
 import atexit
@@ -14,26 +14,26 @@ _CHILD = "bulk.audit.tables.child"
 
 
 class TableProcess(ChildProcess):
-    """One process."""
+    """One process that holds DuckDB."""
 
     def __init__(self) -> None:
         super().__init__(_CHILD)
 
     def lines(self, task: Task) -> Iterator[bytes]:
-        """Give it a task, and yield what it says, line by line.
+        """Give the process a task, and yield its answers line by line.
 
         Raises:
-            BrokenPipeError: it has ended.
+            BrokenPipeError: the process has ended.
         """
         said = self.tell(msgspec.json.encode(task))
-        yield from iter(said.readline, b"")  # the pipe itself would be closed with whoever reads it
+        yield from iter(said.readline, b"")  # `yield from said` would close the pipe together with this generator
 
 
 _idle: list[TableProcess] = []
 
 
 def take() -> TableProcess:
-    """Return a process that waits for a task; one that is new where none does."""
+    """Return a process that waits for a task; a new process where none waits."""
     while _idle:
         process = _idle.pop()
         if process.is_usable:
@@ -47,13 +47,13 @@ def give_back(process: TableProcess) -> None:
 
 
 def begin() -> None:
-    """Have one that waits, so that it starts while its task is still put together."""
+    """Have a process wait, so that it starts while its task is still put together."""
     give_back(take())
 
 
 @atexit.register
 def end_all() -> None:
-    """End those that wait for a task."""
+    """End the processes that wait for a task."""
     while _idle:
         process = _idle.pop()
         if process.is_usable:

@@ -1,4 +1,4 @@
-"""Where the lines of a run are, so that DuckDB can read them as one file."""
+"""Lends the lines of a run as one file, so that DuckDB can read them."""
 
 import contextlib
 import tempfile
@@ -11,14 +11,14 @@ from bulk.errors import UsageError
 from bulk.ledger.view import LedgerView
 
 WHOLE_BYTES = 64 * 1024 * 1024
-"""Of lines that take no more than this, all are in a sample."""
+"""Size of the first part of the lines, all of which is in a sample (bytes)."""
 BLOCK_BYTES, EVERY, MOST_BLOCKS = 1024 * 1024, 8, 64
-"""Of those behind them one block of so many bytes in `EVERY`, and so many blocks at most (count)."""
+"""Of the lines behind that part, a sample has one block of `BLOCK_BYTES` in `EVERY`, and at most `MOST_BLOCKS`."""
 
 
 @contextlib.contextmanager
 def lines_of(view: LedgerView) -> Iterator[Path]:
-    """Lend the file of the current lines: `results.jsonl` where it holds these alone, otherwise a copy for a while."""
+    """Lend the file of the current lines: `results.jsonl` where it holds no others, else a temporary copy."""
     whole = view.whole_results()
     if whole is not None:
         yield refuse_pattern(whole.absolute())
@@ -32,7 +32,7 @@ def lines_of(view: LedgerView) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def sample_of(lines: Path) -> Iterator[Path]:
-    """Lend a file that holds the first of these lines and blocks of the others; `lines` itself where all are few, or
+    """Lend a file that holds the first of these lines and blocks of the others; `lines` itself where they are few, or
     where there is no room for another file."""
     if lines.stat().st_size <= WHOLE_BYTES:
         yield lines
@@ -57,12 +57,12 @@ def _copy_sample(lines: Path, to: Path) -> None:
             if source.tell() > at:  # a line is longer than what lies between blocks
                 continue
             source.seek(at)
-            source.readline()  # it began before
+            source.readline()  # this line began before the block
             _copy_lines(source, file, BLOCK_BYTES)
 
 
 def _copy_lines(source: BinaryIO, file: BinaryIO, most: int) -> None:
-    """Copy so many bytes, and the rest of the last line."""
+    """Copy `most` bytes, and the rest of the line in which they end."""
     while most > 0 and (block := source.read(min(most, BLOCK_BYTES))):
         most -= len(block)
         file.write(block)

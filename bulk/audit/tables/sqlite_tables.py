@@ -71,7 +71,7 @@ def _rows(view: LedgerView, run: str, table: Table, job: str) -> Iterator[list[A
 
 
 def shaped(value: Any, shape: Shape) -> Any:
-    """Return `value` with the fields of its shape alone."""
+    """Return `value` with only the fields that `shape` has."""
     if isinstance(shape, list) and isinstance(value, list):
         return [shaped(entry, shape[0]) for entry in value]
     if isinstance(shape, dict) and isinstance(value, dict):

@@ -15,7 +15,7 @@ LINES = "lines"
 """The view of the lines of a run."""
 
 ROOMY = "SET memory_limit = '25%'"
-"""For questions of people, of which there is one at a time: what does not fit goes through the disk, a fifth slower."""
+"""Memory for questions of people, of which one runs at a time: what does not fit goes to disk, a fifth slower."""
 
 LEAST_BUFFER_BYTES = 4 * 1024 * 1024
 ROW_GROUP = 30_720
@@ -53,7 +53,7 @@ def name(value: str) -> str:
 class Lines:
     """The lines of a run: the file that holds them and no others, and the longest of them (bytes).
 
-    Of a sample nobody asks whether each of its lines is JSON.
+    Lines of a sample are not checked for being JSON.
     """
 
     path: str
@@ -61,14 +61,14 @@ class Lines:
     is_sample: bool = False
 
     def view(self) -> str:
-        """Return what makes the view of all lines."""
+        """Return the statement that makes the view of all lines."""
         return f"CREATE VIEW {LINES} AS SELECT * FROM {self._read({})}"
 
     def of_operation(self, table: Table, jobs: Sequence[str], run: str) -> str:
         """Return the SELECT of the rows of one operation.
 
-        Each line is parsed once, into the types of this operation. That is lenient, so that neither a bad value nor the
-        lines of other operations stop it. A line that is no JSON would be a row of NULLs then, and is refused.
+        Each line is parsed once, into the types of this operation. The parser is lenient, so that neither a bad value
+        nor lines of other operations stop it. A line that is no JSON would become a row of NULLs, and is refused.
         """
         kinds = {"item": sql_type(table.item)} if table.item else {}
         result = "result"
@@ -85,9 +85,9 @@ class Lines:
         )
 
     def _read(self, kinds: Mapping[str, str]) -> str:
-        """Return what reads the lines; `kinds`: types of columns, where these are not JSON.
+        """Return the SQL that reads the lines; `kinds`: types of columns, where these are not those of `_LINE`.
 
-        Buffers are as large as the longest line asks for: DuckDB takes several of them for each thread.
+        Buffers are only as large as the longest line needs: DuckDB takes several of them for each thread.
         """
         columns = ", ".join(f"{name(field)}: {text(kind)}" for field, kind in {**_LINE, **kinds}.items())
         is_lenient = bool(kinds) or self.is_sample
@@ -98,7 +98,7 @@ class Lines:
 
 
 def of_items(operations: Mapping[str, str], run: str) -> str:
-    """Return the SELECT of all items; `operations` by job."""
+    """Return the SELECT of all items; `operations`: name of the operation by job."""
     cases = " ".join(f"WHEN {text(job)} THEN {text(operation)}" for job, operation in operations.items())
     return (
         f"SELECT {_ENVELOPE.format(run=text(run))}, CASE job {cases} END AS operation, item, http_status, attempts, "
@@ -127,7 +127,7 @@ def empty(columns: Mapping[str, str]) -> str:
 
 
 def of_structures() -> str:
-    """Return the SELECT of which structures results have, by job.
+    """Return the SELECT that counts the structures of results, by job.
 
     Results are compared with `null` as texts: their type would be known only after each is parsed once more.
     """
@@ -138,7 +138,7 @@ def of_structures() -> str:
 
 
 def copy(query: str, path: str) -> str:
-    """Return what writes a SELECT into a Parquet file."""
+    """Return the statement that writes a SELECT into a Parquet file."""
     return f"COPY ({query}) TO {text(path)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP})"
 
 

@@ -28,8 +28,8 @@ class RunTables:
     """The tables of one run, as SELECTs over its lines.
 
     Attributes:
-        lines: the file of its lines. view: what makes the view of them.
-        queries: by the name of the table.
+        lines: the file of its lines. view: the statement that makes the view of them.
+        queries: the SELECT of each table, by the name of the table.
     """
 
     lines: Path
@@ -42,11 +42,11 @@ def tables_of(view: LedgerView, run: str, wanted: Container[str] = ALL) -> Itera
     """Lend the SELECTs of all tables of a run, while its lines can be read.
 
     Args:
-        run: what it is called in them.
-        wanted: names of the tables, `runs` and `schema_drift`, that take time to make; without them they are empty.
+        run: name of the run in the tables.
+        wanted: names of the tables to make of `runs` and `schema_drift`, which take time; the others are empty.
 
     Raises:
-        UsageError: an operation of it is not installed. RunDirectoryError: its lines can't be read.
+        UsageError: an operation of the run is not installed. RunDirectoryError: its lines can't be read.
     """
     jobs = {name: operation for name, operation, _ in view.identity().jobs}
     tables = {operation: _table(operation) for operation in jobs.values()}
@@ -90,10 +90,10 @@ def export(view: LedgerView, kind: str, out: Path) -> list[str]:
     """Write all tables of a run: `parquet` into a new folder, `duckdb` and `sqlite` into a new file.
 
     Returns:
-        What was written, one line for people each.
+        One line for people for each thing that was written.
 
     Raises:
-        UsageError: something is there already. RunDirectoryError: it can't be written.
+        UsageError: `out` is there already. RunDirectoryError: `out` can't be written.
     """
     if out.exists() and not (kind == "parquet" and out.is_dir() and not any(out.iterdir())):
         raise UsageError(f"--out {out}: is there already; name a new {'folder' if kind == 'parquet' else 'file'}")
@@ -132,7 +132,7 @@ def answering(view: LedgerView, sql: str) -> Iterator[Iterator[dict[str, Any]]]:
     """Answer a SELECT over the tables of a run, straight from its lines.
 
     Raises:
-        QueryFlaw: it is not one SELECT, or can't be answered.
+        QueryFlaw: `sql` is not one SELECT, or can't be answered.
     """
     asking.require_duckdb()
     with tables_of(view, view.run_dir.resolve().name, wanted=sql.casefold()) as tables:  # names have no case in SQL

@@ -37,7 +37,7 @@ class Beginning(msgspec.Struct, frozen=True):
     """One job to fill in.
 
     Attributes:
-        name: of the job, and of its file without `.csv`.
+        name: name of the job, and of its file without `.csv`.
         columns: the header of the file; empty where items have no fields that must or should be given.
         more: names of other columns that the file may have.
     """
@@ -54,7 +54,7 @@ class Beginning(msgspec.Struct, frozen=True):
 
 
 def beginnings(operations: Sequence[AnyOperation]) -> list[Beginning]:
-    """Return a job for each operation; the names tell several of one operation apart."""
+    """Return a job for each operation; several jobs of one operation have different names."""
     found: list[Beginning] = []
     for operation in operations:
         base = operation.name.replace(".", "-")
@@ -75,13 +75,13 @@ def files_of(jobs: Sequence[Beginning]) -> dict[str, str]:
 
 
 def _leaves(fields: Sequence[FieldDocumentation]) -> dict[str, FieldDocumentation]:
-    """Return the fields that can be a column: of an object its own fields, and lists and maps as they are, in JSON."""
+    """Return the fields that can be columns: of an object each of its fields, and lists and maps whole, as JSON."""
     plain = {field.name: field for field in fields if "*" not in field.name and "[" not in field.name}
     return {name: field for name, field in plain.items() if not any(other.startswith(f"{name}.") for other in plain)}
 
 
 def _columns(operation: AnyOperation, leaves: Mapping[str, FieldDocumentation]) -> Iterator[FieldDocumentation]:
-    """Yield what must be given or is in the example; content goes into files of its own."""
+    """Yield the fields that are required or in the example; for content, the field that names its file instead."""
     files = operation.file_fields if isinstance(operation, TakesFiles) else {}
     instead = {inline: file for file, inline in files.items()}
     required = {field.name for field in documentation(operation).fields if field.is_required}
@@ -93,7 +93,7 @@ def _columns(operation: AnyOperation, leaves: Mapping[str, FieldDocumentation]) 
 
 
 def _at(example: Any, parts: Sequence[str]) -> bool:
-    """Return whether the example has a value there."""
+    """Return whether the example has a value at these parts of a dotted name."""
     for part in parts:
         if not isinstance(example, Mapping) or part not in example:
             return False

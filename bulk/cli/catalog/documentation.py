@@ -1,8 +1,8 @@
 """What `bulk operations` shows, made from an operation itself: its class, the class's docstring, and its Item.
 
 Nothing is written twice: fields, types and limits come from the annotations of the Item, the rest from class attributes
-and from labelled lines of the docstring (`Requests:`, `Lane:`, `Result:`, `Source:`), which an operation of somebody
-else may leave out. Data and text; the command line prints them.
+and from labelled lines of the docstring (`Requests:`, `Lane:`, `Result:`, `Source:`), which operations of other
+packages may leave out. Data and text; the command line prints them.
 """
 
 import inspect
@@ -62,9 +62,9 @@ class OperationDocumentation(msgspec.Struct, frozen=True, kw_only=True):
         summary: one line: what it does.
         requests: what it costs, in words; `least_requests` and `most_requests` are what a plan counts with.
         lane: what it writes, one item at a time; `lane_of_example` names that of the example.
-        combined: which items share their requests; superseded: which are not sent; refused: which are not, before
-            anything is sent, because they would harm or contradict each other, and how to insist. Empty where there
-            are none.
+        combined: which items share their requests; superseded: which items are not sent; refused: which items
+            are refused before anything is sent, because they would harm or contradict each other, and how to insist.
+            Empty where there are none.
         settled_by: how a lost answer is settled.
         example: fields of an item that works on the sandbox's standard data.
         schema: JSON Schema (2020-12) of an item.
@@ -128,7 +128,7 @@ def describe(name: str) -> OperationDocumentation:
     """Return the installed operation of that name.
 
     Raises:
-        UnknownOperation: there is none.
+        UnknownOperation: no operation of that name is installed.
     """
     return documentation(operations.find(name))
 
@@ -162,7 +162,7 @@ def documentation(operation: AnyOperation) -> OperationDocumentation:
 
 
 def schema(operation: AnyOperation) -> dict[str, Any]:
-    """Return JSON Schema (2020-12) of an item."""
+    """Return the JSON Schema (2020-12) of an item."""
     made = msgspec.json.schema(operation.Item)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -184,7 +184,7 @@ def example_manifest(described: OperationDocumentation) -> str:
 
 
 def as_text(described: OperationDocumentation) -> str:
-    """Return it for people: a head, the fields, an example."""
+    """Return the documentation as text for people: a head, the fields, an example."""
     lines = [described.name, *_wrapped(described.summary, 2), ""]
     for label, text in facts(described):
         if label == "lane":
@@ -200,7 +200,7 @@ def as_text(described: OperationDocumentation) -> str:
 
 
 def facts(described: OperationDocumentation) -> Iterator[tuple[str, str]]:
-    """Return what is to be known besides the summary and the fields, each with its label; what is empty is left out."""
+    """Return the facts besides the summary and the fields, each with its label; an empty fact is left out."""
     effect = "changes nothing" if described.is_read else "writes"
     said = {
         "requests": described.requests,
@@ -311,7 +311,7 @@ def _inner(kind: types.Type, name: str) -> Iterator[FieldDocumentation]:
 
 
 def _variants(several: Sequence[types.StructType], name: str) -> Iterator[FieldDocumentation]:
-    """Yield the objects that a tag tells apart: the tag, then what each has, as `rules[update].parameters`."""
+    """Yield the fields of objects that a tag tells apart: first the tag, then such as `rules[update].parameters`."""
     if several:
         tags = " | ".join(str(each.tag) for each in several)
         yield FieldDocumentation(name=f"{name}.{several[0].tag_field}", type=tags, is_required=True)
@@ -354,7 +354,7 @@ def _type_name(kind: types.Type, *, has_null: bool = True) -> str:
 
 
 def _limits(kind: types.Type, said: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a value must keep to, in words."""
+    """Yield the limits of a value, in words."""
     match kind:
         case types.StrType(min_length=least, max_length=most):
             yield from _span(least, most, "characters")

@@ -20,7 +20,7 @@ goes on."""
 
 
 def section() -> str:
-    """Return `EXIT STATUS` as roff: each code with what it means, then what else is said of them."""
+    """Return `EXIT STATUS` as roff: each code with its meaning, then the sentence below the codes."""
     lines = ['.SH "EXIT STATUS"']
     rows, _, rest = EPILOG.partition("\n  ")[2].partition("\nAfter")
     for row in rows.splitlines():

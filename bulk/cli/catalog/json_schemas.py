@@ -69,7 +69,7 @@ COMMON: Mapping[str, str] = {
     "version": "of the meaning of this record",
     "why": "the reason, for people; empty where there is none",
 }
-"""What fields are that many records share, where a docstring does not say it."""
+"""Descriptions of fields that many records share, for records whose docstring does not have them."""
 
 
 MORE: Mapping[str, str] = {
@@ -132,7 +132,7 @@ MORE: Mapping[str, str] = {
     "Summary.summary": "what it does, on one line",
     "Wait.until": "when that ends; null where unknown",
 }
-"""What single fields are whose class's docstring says it in passing."""
+"""Descriptions of single fields that the docstring of their class mentions only in passing."""
 
 
 class ResultLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,8 +143,8 @@ class ResultLine(msgspec.Struct, frozen=True, kw_only=True):
         request_id: the platform's own id of the request; null where there was none.
         result: what the operation gives, see `bulk operations NAME`; null where it failed.
         error: null where the item succeeded or was unchanged.
-        missing: it is proven not to be there, and its job says `missing: ok`; only there where that is so.
-        unchanged_by: `date` where that it is unchanged rests on the moment of its last change alone; else it is left
+        missing: whether the item is proven not to be there, and its job says `missing: ok`; else it is left out.
+        unchanged_by: `date` where only the moment of its last change shows that the item is unchanged; else it is left
             out.
     """
 
@@ -208,7 +208,7 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One JSON output: what it is, and the types that its document, or each of its lines, may have."""
+    """One JSON output: its title, and the types that its document, or each of its lines, may have."""
 
     title: str
     kinds: tuple[Any, ...]
@@ -254,7 +254,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def as_text(name: str) -> str:
-    """Return the file of `docs/schemas/`."""
+    """Return the text of the file in `docs/schemas/`."""
     return msgspec.json.format(msgspec.json.encode(schema(name)), indent=2).decode() + "\n"
 
 
@@ -341,7 +341,7 @@ def _is_unset(kind: types.Type) -> bool:
 
 
 def _bases(cls: type) -> list[type]:
-    """Return a class and those of its bases that have fields: what they say of these holds for it."""
+    """Return a class and those of its bases that have fields: their descriptions of these hold for the class."""
     return [base for base in cls.__mro__ if isinstance(getattr(base, "__struct_fields__", None), tuple)]
 
 

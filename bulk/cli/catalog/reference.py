@@ -82,5 +82,5 @@ def _text(text: str) -> str:
 
 
 def _anchor(name: str) -> str:
-    """Return how a heading is linked to: without its full stops."""
+    """Return the anchor of a heading: the heading without its full stops."""
     return name.replace(".", "")

@@ -44,10 +44,10 @@ def demo(*, keep: Path | None, progress: str) -> int:
 
 
 def _run(keep: Path | None, *, progress: str, say: Say) -> int:
-    """Run the demo and give its exit code: 0 when every item succeeded or was unchanged.
+    """Run the demo and return its exit code: 0 when every item succeeded or was unchanged.
 
     Args:
-        keep: a folder for everything that it makes, which must not exist or be empty; None: a new temporary one.
+        keep: a folder for everything that the demo makes, which must be new or empty; None: a new temporary folder.
         progress: kind of display, as `bulk run --progress` takes it.
         say: shows one line to people.
 

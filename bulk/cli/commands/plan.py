@@ -70,7 +70,7 @@ def _refuse_taken(out: Path | None) -> None:
     """Refuse a file that a plan can't be written to, before anything is looked at.
 
     Raises:
-        UsageError: something else than a plan is there, or its folder is not.
+        UsageError: the file exists and is no plan, or its folder does not exist.
     """
     from bulk.engine.agreement import plan_file
 

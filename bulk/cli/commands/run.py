@@ -93,7 +93,7 @@ def _run_alone(
     accepted: tuple[int, ...],
     showing: dict[str, Any],
 ) -> int:
-    """Run it in this process; where nothing approves, what `ask` makes asks."""
+    """Run the manifest in this process; without `approve`, the question that `ask` makes decides."""
     from bulk.cli.progress.painter import Painter
     from bulk.engine import commands
     from bulk.engine.surroundings import Surroundings
@@ -122,7 +122,7 @@ def _run_alone(
 def _place(
     given: Path, overrides: "Overrides", run_dir: Path | None
 ) -> "Iterator[tuple[Path, Overrides, Path, Approve | None]]":
-    """Yield what `_meant` returns; a run directory that was made for it goes again where no run began in it."""
+    """Yield the result of `_meant`; a run directory that was made for it is removed where no run began in it."""
     from bulk.engine import commands
 
     is_first = not commands.RUNS.exists()
@@ -135,7 +135,7 @@ def _place(
 
 
 def _meant(given: Path, overrides: "Overrides", run_dir: Path | None) -> "tuple[Path, Overrides, Path, Approve | None]":
-    """Return the manifest, what overrides it, the run directory, and the approval where `given` is a plan."""
+    """Return the manifest, its overrides, the run directory, and the approval where `given` is a plan."""
     from bulk.clock import Clock
     from bulk.engine.agreement import plan_file, planned_run
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bulk.sandbox import Sandbox
 
 CONNECTIONS = 10_000
-"""Connections that the sandbox has room for, where the system lets it (count): more than a run may ask for."""
+"""Connections that the sandbox has room for, if the system allows (count): more than a run may ask for."""
 
 
 def _fault_kinds() -> tuple[str, ...]:

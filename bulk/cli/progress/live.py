@@ -46,11 +46,11 @@ REFRESH_S = 0.5
 """How often the picture is drawn (seconds); each time costs some milliseconds of the processor."""
 
 _WIDE, _MEDIUM = 100, 72
-"""From so many columns on the operations are named; from so many on there are bars (counts)."""
+"""Fewest columns with which operations are named, and fewest with which there are bars (counts)."""
 _MOST_ROWS = 36
 _MOST_FAILURES = 3
 _GAP_FROM = 12
-"""Where more rows than that are left for the jobs, they stand apart from what is below them (count)."""
+"""Where more rows than this are left for the jobs, an empty row sets them apart from the part below (count)."""
 
 _HIDE, _SHOW, _ERASE_BELOW = "\x1b[?25l", "\x1b[?25h", "\x1b[J"
 
@@ -79,7 +79,7 @@ class LiveFace:
         self._picture = ""
 
     def paint(self, status: RunStatus, *, is_new: bool, monotonic: float) -> None:
-        """Draw `status`, twice a second at most; times count down also while nothing new is heard."""
+        """Draw `status`, twice a second at most; times count down even without a new status."""
         if monotonic < self._due:
             return
         self._due = monotonic + REFRESH_S
@@ -99,8 +99,8 @@ class LiveFace:
         return captured.get()
 
     def _erased(self, width: int, height: int) -> str:
-        """Return what takes the picture away. Where the terminal has become narrower, its rows were broken into
-        more."""
+        """Return the text that erases the picture. Where the terminal has become narrower, it has broken a row of the
+        picture into several."""
         if not self._widths:
             return ""
         rows = sum(max(1, -(-each // max(1, width))) for each in self._widths)
@@ -108,7 +108,7 @@ class LiveFace:
         return "\r" + (f"\x1b[{climb}A" if climb else "") + _ERASE_BELOW
 
     def _size(self) -> tuple[int, int]:
-        """Return the size of this very terminal: rich would ask the one of standard input."""
+        """Return the size of the terminal of `stream`: rich would ask the terminal of standard input."""
         try:
             width, height = os.get_terminal_size(self._stream.fileno())
         except (OSError, ValueError, AttributeError):
@@ -138,14 +138,14 @@ def picture(status: RunStatus, now: float, columns: int, rows: int) -> Renderabl
 
     Args:
         now: UTC epoch seconds.
-        columns: of the terminal (count).
-        rows: that may be used (count, >= 1).
+        columns: width of the terminal (count).
+        rows: rows that may be used (count, >= 1).
     """
     return _Picture(status, now, columns, rows)
 
 
 class _Picture:
-    """Everything but the jobs first, then as many jobs as find room between."""
+    """Lays out everything but the jobs first, then as many jobs as find room in between."""
 
     def __init__(self, status: RunStatus, now: float, columns: int, rows: int) -> None:
         self._status, self._now, self._columns, self._rows = status, now, columns, max(1, min(rows, _MOST_ROWS))
@@ -174,7 +174,7 @@ class _Picture:
 
 
 def _foot(status: RunStatus, now: float, columns: int, rows: int) -> RenderableType:
-    """Return buckets, figures, what goes wrong, and what is waited for."""
+    """Return the part below the jobs: buckets, figures, failures and waits."""
     buckets, waits, failures = scarce_first(status.buckets), most_first(status.waits), failing(status.jobs)
     parts: list[RenderableType] = []
     for_buckets = min(len(buckets), 6, max(0, rows // 3))
@@ -188,7 +188,7 @@ def _foot(status: RunStatus, now: float, columns: int, rows: int) -> RenderableT
 
 
 def _labelled(label: str, words: str, tail: str = "") -> RenderableType:
-    """Return `label: words`, of several rows where one is not enough, the further ones indented."""
+    """Return `label: words`, on several rows where one is not enough, the further rows indented."""
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
@@ -232,8 +232,8 @@ def _jobs(jobs: Sequence[JobStatus], rows: int, columns: int) -> RenderableType:
 
 
 def _grid(columns: int, *, has_kind: bool = False) -> Table:
-    """Return name, kind, bar, number and words: what does not fit goes on in the next row, and rich decides about
-    widths.
+    """Return an empty table for name, kind, bar, number and words: text that does not fit goes on in the next row, and
+    rich decides about widths.
     """
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(overflow="fold")

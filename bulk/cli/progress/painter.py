@@ -1,4 +1,4 @@
-"""Progress while a run goes: one thread paints what it was told last, so that no terminal holds up the run.
+"""Progress while a run goes: one thread paints the newest status, so that no terminal holds up the run.
 
 `update` and `note` never wait and never raise. A stream that is closed, blocked or gone ends the painting, not the run
 (failures.md row 41). Which face paints is decided once: `live.py` on a terminal, `plain.py` elsewhere.
@@ -23,13 +23,13 @@ from bulk.report.render import terminal
 from bulk.status import STATES, Display, RunStatus, Silence
 
 KINDS = ("auto", "rich", "plain", "json", "none")
-"""What `--progress` takes."""
+"""The values of `--progress`."""
 
 TICK_S = 0.25
 """How often a face may paint (seconds)."""
 
 PARTING_S = 2.0
-"""How long the end of a run waits for a terminal that does not take what is written (seconds)."""
+"""How long the end of a run waits for a terminal that takes no output (seconds)."""
 
 _MOST_NOTES = 1000
 _log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ _STATES = frozenset(state.encode() for state in STATES)
 
 
 class Face(Protocol):
-    """How it looks. Called from one thread only; may raise OSError or ValueError when the stream is gone."""
+    """A look of the progress. Called from one thread only; may raise OSError or ValueError when the stream is gone."""
 
     def paint(self, status: RunStatus, *, is_new: bool, monotonic: float) -> None:
         """Show `status`; called every `TICK_S`, `is_new` where it differs from the last call's."""
@@ -61,12 +61,12 @@ def display(
 
     Args:
         kind: one of `KINDS`; `auto` is `rich` on a terminal that can move its cursor, else `plain`.
-        is_terminal: whether `stream` is one; None: it is asked.
+        is_terminal: whether `stream` is a terminal; None: the stream is asked.
         environ: for `TERM` and `NO_COLOR`; None: the process's own.
         clock: None: this machine's.
 
     Raises:
-        UsageError: there is no such kind.
+        UsageError: `kind` is none of `KINDS`.
     """
     environ = os.environ if environ is None else environ
     if kind not in KINDS:
@@ -88,7 +88,7 @@ def display(
 
 
 class Painter:
-    """Lets a face paint from a thread of its own; what comes faster than it paints is replaced by what comes later."""
+    """Lets a face paint from a thread of its own; of statuses that come faster than it paints, it paints the newest."""
 
     def __init__(self, face: Face, clock: Clock) -> None:
         self._face, self._clock = face, clock
@@ -119,7 +119,7 @@ class Painter:
         self._status = status
 
     def note(self, text: str) -> None:
-        """Say `text` at the next tick; of more than a thousand between two ticks the last thousand."""
+        """Say `text` at the next tick; of more than a thousand notes between two ticks, say the last thousand."""
         self._notes.append(text)
 
     def _paint(self) -> None:
@@ -153,7 +153,7 @@ def _without_secrets(status: RunStatus) -> RunStatus:
 
 
 class _Guarded:
-    """A stream that takes every character: what its encoding lacks is replaced, and every write reaches it at once."""
+    """A stream that takes every character: one that its encoding lacks is replaced, and every write is flushed."""
 
     _PLAIN = str.maketrans("·…×━╸╺─–", "-~x##---")
 
@@ -169,7 +169,7 @@ class _Guarded:
             self._stream.write(text.encode(self.encoding, "replace").decode(self.encoding))
             self._stream.flush()
         except BrokenPipeError as error:
-            # Of this one rich makes a SystemExit, after it has pointed standard output to nowhere.
+            # Of a BrokenPipeError, rich makes a SystemExit, after it has pointed standard output to nowhere.
             raise OSError(errno.EIO, str(error)) from error
         return len(text)
 

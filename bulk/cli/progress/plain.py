@@ -1,4 +1,4 @@
-"""Progress for what is no terminal: every few seconds a line that says all by itself, or JSON lines for programs."""
+"""Progress for outputs that are no terminal: a complete line every few seconds, or JSON lines for programs."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -17,7 +17,7 @@ EVERY_S = 5.0
 JSON_S = 1.0
 """When the first line comes, how often further ones do, and how often a JSON line does (seconds)."""
 AGAIN_S = 60.0
-"""How often a line comes that says the same as the one before, such as that of a run that is paused (seconds)."""
+"""How often a line comes that is the same as the line before, such as that of a paused run (seconds)."""
 
 _WRONG = (OutcomeKind.FAILED, OutcomeKind.UNKNOWN, OutcomeKind.SKIPPED)
 _MOST_BUCKETS = 3
@@ -26,7 +26,7 @@ _MOST_FAILURES = 2
 
 
 class Sink(Protocol):
-    """Where text goes."""
+    """A stream that takes text."""
 
     def write(self, text: str, /) -> int:
         """Take `text`."""
@@ -78,7 +78,7 @@ def _bucket(bucket: BucketStatus, now: float, *, several: bool) -> str:
 
 
 class PlainFace:
-    """Writes `line` after one second, then every five where it has changed, else every minute, and at the end."""
+    """Writes `line` after one second, then every five seconds if it has changed, else every minute, and at the end."""
 
     def __init__(self, stream: Sink) -> None:
         self._stream = stream

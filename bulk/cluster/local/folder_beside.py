@@ -1,7 +1,7 @@
 """The folder beside a run directory, where a run that workers of this machine do has its store and all of their files.
 
-The same command goes on from it wherever the last one was killed; when the results are in the run directory, the folder
-goes. Every command that looks at a run directory asks for it, so that nothing here needs the client of PostgreSQL.
+If a command is killed, the same command goes on from this folder; when the results are in the run directory, the folder
+is deleted. Every command that looks at a run directory uses this module, so it does not need the client of PostgreSQL.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from bulk.storage.private_files import DIRECTORY_MODE
 from bulk.store.server.shared_server import remove
 
 END = ".store"
-"""Of the name of that folder; before it stands the run directory's."""
+"""The end of the folder's name, which follows the name of the run directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Beside:
     """The folder beside a run directory.
 
     Attributes:
-        folder: where its users meet. is_new: it was made for this command.
+        folder: the folder where the users of its server meet. is_new: whether it was made for this command.
     """
 
     folder: Path
@@ -33,15 +33,15 @@ class Beside:
 
     @property
     def workers(self) -> Path:
-        """Held by every worker that lives."""
+        """The file that every living worker holds locked."""
         return self.folder / "workers"
 
     def of_worker(self, number: int) -> Path:
-        """Return where a worker has its files."""
+        """Return the folder of a worker; numbers count from 0."""
         return self.folder / f"worker-{number + 1}"
 
     def remove(self) -> None:
-        """Take it away, and what the server has kept; blocks until that has ended."""
+        """Delete the folder and the data of its server; blocks until the server has ended."""
         remove(self.folder)
 
 
@@ -52,12 +52,12 @@ def folder_of(run_dir: Path) -> Path:
 
 
 def is_under_way(run_dir: Path) -> bool:
-    """Return whether workers do that run, so that it is not in its run directory yet."""
+    """Return whether workers are doing that run, so that it is not in its run directory yet."""
     return not (run_dir / LEDGER).exists() and folder_of(run_dir).is_dir()
 
 
 def is_at_home(run_dir: Path) -> bool:
-    """Return whether the results are in the run directory: what is left of the workers' run is taken away then."""
+    """Return whether the results are in the run directory; the folder beside it is deleted then."""
     if not (run_dir / LEDGER).exists() or LedgerView(run_dir).elsewhere():
         return False
     if folder_of(run_dir).is_dir():
@@ -71,7 +71,7 @@ def held(run_dir: Path) -> Iterator[Beside]:
     """Hold the folder beside a run directory; it is made where there is none.
 
     Raises:
-        RunDirectoryError: another command has it, or it can't be made.
+        RunDirectoryError: another command has the folder, or the folder can't be made.
     """
     folder = folder_of(run_dir)
     is_new = not folder.is_dir()

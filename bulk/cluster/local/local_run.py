@@ -1,6 +1,7 @@
 """A run that several workers of this machine do, with a PostgreSQL of its own beside its run directory.
 
-It is the same run, store and workers as on several machines. `folder_beside.py` has the folder that holds all of it.
+The run, the store and the workers are the same as on several machines. `folder_beside.py` has the folder with all of
+their files.
 """
 
 import logging
@@ -30,7 +31,7 @@ def read_tokens(manifest: Manifest, environ: Mapping[str, str]) -> None:
     """Read the tokens that the jobs use, as each worker will.
 
     Raises:
-        CredentialMissing: a source has none.
+        CredentialMissing: a source has no token.
     """
     credentials = credentials_of(manifest, environ, Clock())
     for name in sorted({job.credential for job in manifest.jobs}):
@@ -45,7 +46,8 @@ def workers_of(
     """Return the workers of a run; none is started yet.
 
     Args:
-        store: a connection that nobody else uses. module: reads what a worker is told.
+        store: a connection that the workers' object alone uses. module: the module that a worker runs, which reads a
+            `Told`.
     """
     told = [
         Told(
@@ -64,10 +66,10 @@ def workers_of(
 async def to_its_end(
     name: str, store: StoreConnection, display: Display, workers: LocalWorkers, who: str
 ) -> runs.StoredRun:
-    """Have the workers do a run, and show where it stands; returns how it stands when they have ended.
+    """Have the workers do a run, and show where it stands; returns the run as it was when it ended or was paused.
 
     Raises:
-        Interrupted: a signal came; what was in flight has ended, and the same command goes on.
+        Interrupted: a signal came; requests in flight have ended, and the same command goes on with the run.
         RunStopped: a worker can't work, or the store is out of reach.
     """
     run = await anyio.to_thread.run_sync(runs.find, store, name)

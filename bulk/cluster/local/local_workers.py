@@ -1,8 +1,8 @@
 """Workers on this machine, each a process of its own, which live as long as the command that started them.
 
-What a worker is told comes through its standard input, so that no source of a token stands on a command line. The end
-of that pipe tells it to end, also where the command was killed. Each holds a file locked as long as it lives: who comes
-next waits until nobody does. What is known to be dead needs no lease to run out.
+A worker reads its settings from its standard input, so that no source of a token stands on a command line. The end of
+that pipe tells the worker to end, even if the command was killed. Each worker holds a file locked as long as it lives:
+the next command waits until no worker does. The shards of a worker that is known to be dead are given back at once.
 """
 
 import contextlib
@@ -25,21 +25,22 @@ from bulk.store.connections import StoreConnection
 from bulk.store.leases import release_dead
 
 LEASE_S = 10.0
-"""How long a lease of theirs is good for: what is frozen is taken over sooner than from another machine (seconds)."""
+"""How long a lease of a local worker lasts without a renewal (seconds): the shards of a frozen worker are taken over
+sooner than on several machines."""
 
 OTHERS_S, LOOK_S = 120.0, 0.1
-"""So long a worker of an earlier command may take to end, and how often that is looked for (seconds)."""
+"""How long a worker of an earlier command may take to end, and how often this is checked (seconds)."""
 
 MOST_DEATHS, LIFE_S = 10, 60.0
-"""So often a worker is started again that dies within so many seconds of its start (count, seconds)."""
+"""How often in a row a worker is started again that dies within `LIFE_S` of its start (count, seconds)."""
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker reads from its standard input: see `WorkerSettings`.
 
     Attributes:
-        credentials: name -> source. secrets: the manifest's folder, where items have theirs.
-        log_level: of its log, a number of `logging`.
+        credentials: name -> source. secrets: the manifest's folder, where the secrets that items name are found.
+        log_level: the level of its log, a number of `logging`.
     """
 
     store: str
@@ -52,14 +53,14 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LocalWorkers:
-    """So many workers.
+    """The worker processes of one command.
 
     Args:
-        command: what starts one.
-        told: by its number.
-        store: a connection that nobody else uses.
-        lock: a file, which each of them holds as long as it lives.
-        note: is given what they say.
+        command: the command that starts a worker.
+        told: the settings of each worker, by its number.
+        store: a connection that this object alone uses.
+        lock: a file, which each worker holds locked as long as it lives.
+        note: called with each line that a worker writes to standard error, and when a worker was killed.
     """
 
     def __init__(
@@ -76,10 +77,10 @@ class LocalWorkers:
         self._ending = anyio.Event()
 
     async def run(self) -> None:
-        """Start them, and start again those that die, until all of them have ended after `end`.
+        """Start the workers, and start again those that die, until all of them have ended after `end`.
 
         Raises:
-            RunStopped: one of them can't work, or one of an earlier command does not end.
+            RunStopped: a worker can't work, or a worker of an earlier command does not end.
         """
         await self._others_gone()
         if self._ending.is_set():
@@ -90,7 +91,7 @@ class LocalWorkers:
                 group.start_soon(self._keep, number)
 
     async def _others_gone(self) -> None:
-        """Wait until no worker of an earlier command lives: each ends by itself when that does."""
+        """Wait until no worker of an earlier command lives: a worker ends by itself when its command does."""
         until = self._clock.monotonic() + OTHERS_S
         while not self._ending.is_set() and not is_free(self._lock):
             if self._clock.monotonic() > until:
@@ -101,13 +102,13 @@ class LocalWorkers:
             await self._clock.sleep(LOOK_S)
 
     def end(self) -> None:
-        """Let their requests in flight end, and then them."""
+        """Tell the workers to end, after their requests in flight have ended."""
         self._ending.set()
         for process in self._processes.values():
             _tell_to_end(process)
 
     def kill(self) -> None:
-        """End them at once."""
+        """Kill the workers at once."""
         self.end()
         for process in self._processes.values():
             with contextlib.suppress(ProcessLookupError):
@@ -126,11 +127,11 @@ class LocalWorkers:
             if deaths > MOST_DEATHS:
                 raise RunStopped(f"worker {number + 1} was ended {deaths} times, the last time by signal {-code}")
             self._note(f"worker {number + 1} was ended by signal {-code}; another one takes its place")
-            with contextlib.suppress(BulkError):  # then its leases end by themselves
+            with contextlib.suppress(BulkError):  # if the store can't be reached, its leases end by themselves
                 await anyio.to_thread.run_sync(release_dead, self._store, name)
 
     async def _life(self, number: int, last: list[str]) -> tuple[int, str]:
-        """Return how a worker ended (exit code, or minus the signal) and its name; `last` is what it said last."""
+        """Return how a worker ended (exit code, or minus the signal) and its name; its last line is put into `last`."""
         with open(self._lock, "rb") as lock:  # noqa: ASYNC230 - an empty file
             fcntl.flock(lock, fcntl.LOCK_SH)
             process = await anyio.open_process(
@@ -138,7 +139,7 @@ class LocalWorkers:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C is meant for who started it
+                start_new_session=True,  # Ctrl-C is meant for the command that started it
                 pass_fds=[lock.fileno()],
             )
         self._processes[number] = process
@@ -161,7 +162,7 @@ class LocalWorkers:
 
     async def _tell(self, process: anyio.abc.Process, told: Told) -> None:
         assert process.stdin is not None
-        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # how it ended says the rest
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # its exit code says the rest
             await process.stdin.send(msgspec.json.encode(told) + b"\n")
 
 
@@ -182,7 +183,7 @@ async def _lines(stream: anyio.abc.ByteReceiveStream) -> AsyncIterator[str]:
 
 
 def is_free(lock: Path) -> bool:
-    """Return whether no worker lives that was started with this file."""
+    """Return whether no worker lives that was started with this lock file."""
     with open(lock, "ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

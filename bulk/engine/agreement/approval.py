@@ -1,4 +1,4 @@
-"""A run begins with somebody's approval, where it needs one: nothing is sent before, and nothing is left without it."""
+"""The approval of a run that needs one: nothing is sent before it, and a refused run leaves nothing behind."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -8,14 +8,14 @@ from bulk.errors import GateClosed
 from bulk.ledger.directory import Claim
 
 Approve: TypeAlias = Callable[[Checked], None]
-"""Is shown what was checked; raises GateClosed to stop the run. It may wait for a person."""
+"""Called with the checked manifest; raises GateClosed to refuse the run. The call may wait for a person."""
 
 
 def require_approval(approve: Approve | None, checked: Checked, claim: Claim) -> None:
-    """Ask whether a run may begin; one that goes on was approved before.
+    """Ask whether a run may begin. A run that goes on is not asked for: it was approved before.
 
     Raises:
-        GateClosed: it may not. What the check had made is taken away, and the run directory if it is new.
+        GateClosed: the run may not begin. The files of the check are removed, and the run directory if it is new.
     """
     if approve is None or claim.has_ledger:
         return

@@ -1,7 +1,7 @@
-"""Between two waves: what was judged, who opened the next one, and when it begins.
+"""What happens between two waves: how a wave was judged, who opened the next one, and when that begins.
 
-A wave is judged when each of its items has an outcome that is durable. Budgets for error codes are counted as outcomes
-come, so that a wave that is over one stops at once; what was counted before a kill counts too.
+A wave is judged when each of its items has an outcome that is durable. Errors are counted against the budget of their
+code as outcomes come, so that a wave that is over a budget stops at once. Errors from before a kill count too.
 """
 
 import contextlib
@@ -34,16 +34,16 @@ from bulk.schedule.waves import NEVER, Wave, Waves, inheriting, wave_numbers
 from bulk.storage.private_files import replacing
 
 NAME: Final = "gates.json"
-"""What people have opened and accepted, in a run directory."""
+"""The file in a run directory with the waves that people have opened and accepted."""
 
 
 class Gates(msgspec.Struct, frozen=True, kw_only=True):
-    """What people have decided.
+    """What was decided about the waves of a run.
 
     Attributes:
         opened: the last wave that may begin where the gate is manual (number).
         accepted: waves that go on although they were over a budget (numbers).
-        opens_at: when the wave may begin that comes after those that were judged (UTC epoch seconds).
+        opens_at: when the wave after those that were judged may begin (UTC epoch seconds).
     """
 
     opened: int = 1
@@ -52,7 +52,7 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_gates(run_dir: Path) -> Gates:
-    """Return what was decided so far.
+    """Return the decisions so far.
 
     Raises:
         RunDirectoryError: the file is damaged.
@@ -69,10 +69,10 @@ def read_gates(run_dir: Path) -> Gates:
 def decide(
     run_dir: Path, *, opened: int = 1, accepted: frozenset[int] = frozenset(), opens_at: float | None = None
 ) -> None:
-    """Write down that waves up to `opened` may begin, that these go on, and when the next one begins.
+    """Write down that waves up to `opened` may begin, that those in `accepted` go on, and when the next one begins.
 
     Raises:
-        BulkError: it can't be written.
+        BulkError: the file can't be written.
     """
     found = read_gates(run_dir)
     decided = Gates(
@@ -90,7 +90,7 @@ def decide(
 
 
 async def wait_for_gate(opens_at: float, clock: Clock, reasons: WaitReasons, draining: anyio.Event) -> None:
-    """Return when the gate opens (monotonic), or the run is stopped before; meanwhile its status says so."""
+    """Wait until the gate opens (monotonic) or the run is stopped; the status of the run shows the wait."""
     seconds = opens_at - clock.monotonic()
     if seconds > 0.0:
         with reasons.told(WaitReason.GATE, seconds, clock.monotonic()), anyio.move_on_after(seconds):
@@ -101,8 +101,8 @@ class ClosedGate(msgspec.Struct, frozen=True, kw_only=True):
     """Why a run has ended before a wave, or within it.
 
     Attributes:
-        wave, of: which wave of how many (numbers). job: whose.
-        is_over: it is over a budget of `limits.errors`; else it waits to be opened.
+        wave, of: the number of the wave, and how many waves its job has. job: the name of the job.
+        is_over: the wave is over a budget of `limits.errors`; otherwise it waits to be opened.
     """
 
     wave: int
@@ -114,8 +114,11 @@ class ClosedGate(msgspec.Struct, frozen=True, kw_only=True):
 def cut(
     jobs: Sequence[Job], sizes: tuple[Share, ...], progress: Sequence[JobProgress], opened: int = NEVER
 ) -> frozenset[int]:
-    """Cut the jobs that write into waves of these sizes; return the numbers of those that go in the waves of what they
-    need by key, which are not cut. `opened`: the last wave that may begin (number)."""
+    """Cut the jobs that write into waves of these sizes. `opened`: the last wave that may begin (number).
+
+    Returns:
+        The numbers of the jobs that are not cut, because their items go in the waves of the items they need by key.
+    """
     inherit = inheriting(jobs) if sizes else frozenset[int]()
     for job, job_progress in zip(jobs, progress, strict=True):
         if job.number not in inherit:
@@ -125,17 +128,17 @@ def cut(
 
 
 def first_wave(numbers: "array[int]", job_progress: JobProgress) -> int:
-    """Return the first wave of which an item has no outcome, of a job whose items are in these waves; 0: all have."""
+    """Return the first wave with an item that has no outcome; 0: all have one. `numbers`: the wave of each item."""
     return min((number for index, number in enumerate(numbers) if not job_progress.is_done(index)), default=0)
 
 
 def hold_back(
     jobs: Sequence[Job], progress: Sequence[JobProgress], inherited: "Mapping[int, array[int]]"
 ) -> dict[int, int]:
-    """Offer no wave of a job as long as items that go in an earlier one, with those that they need, have not ended.
+    """Offer no later wave of a job until the items of other jobs that go in its earlier waves have ended.
 
     Returns:
-        The wave to which each job is held back that others need by key (numbers).
+        For each job that others need by key, the last wave that the job may offer (numbers).
     """
     numbers = {job.name: job.number for job in jobs}
     held = dict[int, int]()
@@ -157,7 +160,7 @@ _CLOSED = re.compile(r"wave (\d{1,3}) of (\d{1,3}) of (\S+) (waits to be opened|
 
 
 def closed_gate(why: str) -> ClosedGate | None:
-    """Return the gate that the reason of an end is about (`WaveBudgets` words it); None where it is about none."""
+    """Return the gate that ended a run, from the reason why it ended (`WaveBudgets` words it); None: it was no gate."""
     found = _CLOSED.match(why)
     if found is None:
         return None
@@ -167,12 +170,12 @@ def closed_gate(why: str) -> ClosedGate | None:
 
 @dataclass(frozen=True, slots=True)
 class Openable:
-    """What there is of a run for a person to open.
+    """The waves of a run that a person may open.
 
     Attributes:
-        name: of the run, as the person calls it. of: how many waves it has (count).
-        is_manual: they wait for somebody. is_complete: the run is. why: it has ended.
-        command: which opens waves of it; the number comes behind.
+        name: name of the run, as the person calls it. of: how many waves the run has (count).
+        is_manual: waves wait until a person opens them. is_complete: the run is complete. why: why the run has ended.
+        command: the command that opens waves of the run; the number of the wave comes behind it.
     """
 
     name: str
@@ -183,7 +186,7 @@ class Openable:
     command: str
 
     def refusal(self, wave: int) -> str:
-        """Return why there is no such wave to open (number); empty: there is."""
+        """Return why the wave with this number can't be opened; empty: it can."""
         if not self.is_manual:
             return f"the waves of {self.name} begin by themselves: limits.gate in its manifest is not manual"
         if self.is_complete:
@@ -198,16 +201,16 @@ class Openable:
 
 
 def most_waves(sizes: tuple[Share, ...], items: Iterable[int | None]) -> int:
-    """Return how many waves jobs of so many items have at most (counts); None: their items are not known yet."""
+    """Return how many waves a job has at most. `items`: how many items each job has; None: that is not known yet."""
     waves = Waves(sizes)
     return max((len(waves.ends(NEVER if each is None else each)) for each in items), default=0)
 
 
 def refuse_unknown_waves(accepted: AbstractSet[int], checked: Checked) -> None:
-    """Refuse to go on with waves (numbers) that a run does not have.
+    """Refuse to accept waves (numbers) that a run does not have.
 
     Raises:
-        UsageError: there is one.
+        UsageError: the run does not have one of the waves.
     """
     manifest = checked.manifest
     written = (pair for pair in zip(manifest.jobs, checked.jobs, strict=True) if not pair[0].operation.is_read)
@@ -225,7 +228,7 @@ class Judged(NamedTuple):
 
 
 def over_budget(job: str, wave: Judged, code: str, count: int, limits: Limits) -> str:
-    """Return why a wave has to stop of which so many items ended with that code (count); empty: it need not."""
+    """Return why a wave has to stop if `count` of its items ended with the error code `code`; empty: it need not."""
     allowed: Share | None = limits.errors.get(code)
     if allowed is None:
         return ""
@@ -239,7 +242,7 @@ def over_budget(job: str, wave: Judged, code: str, count: int, limits: Limits) -
 
 
 def waits_to_be_opened(job: str, number: int, of: int, how: str) -> str:
-    """Return what a run says that ends before that wave (`number` of so many); `how`: it is opened."""
+    """Return the reason why a run ends before wave `number` of `of`; `how`: how that wave is opened."""
     return f"wave {number} of {of} of {job} waits to be opened: {how}"
 
 
@@ -248,8 +251,9 @@ class WaveBudgets:
     """Counts the errors of the waves under way, and says when one is over its budget.
 
     Attributes:
-        waves, counts: the wave that each job is in, and its errors by code. reason: why none may go on.
-        inherited: of jobs whose items go in the waves of what they need, the wave of each item.
+        waves, counts: by job number, the wave that the job is in, and the errors of that wave by code.
+        reason: why no wave may go on; None: they may.
+        inherited: by number of a job whose items go in the waves of the items they need, the wave of each item.
     """
 
     jobs: Sequence[Job]
@@ -263,11 +267,11 @@ class WaveBudgets:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether there is anything to keep to."""
+        """Whether the manifest has waves or budgets for errors."""
         return bool(self.limits.waves or self.limits.errors)
 
     def begin(self, progress: Sequence[JobProgress], view: LedgerView) -> None:
-        """Cut the jobs that write, and count what the waves under way have had before."""
+        """Cut the jobs that write into waves, and count the errors that waves which have begun had before."""
         opened = self.gates.opened if self.limits.gate == "manual" else NEVER
         self.waves.clear()
         self.counts.clear()
@@ -275,27 +279,27 @@ class WaveBudgets:
         inherit = cut(self.jobs, self.limits.waves, progress, opened)
         held = dict[int, int]()
         if self.inherited is None:
-            # a process that was killed: what stands before a next wave is not in the progress of one job alone
+            # after a kill, the progress of one job does not say what has to end before its next wave
             self.inherited = self._inherited(inherit, progress)
             held = hold_back(self.jobs, progress, self.inherited)
         for job, job_progress in zip(self.jobs, progress, strict=True):
             if not job_progress.is_known:
                 continue
-            # those before too: one that was over its budget is so after a resume
+            # earlier waves too: one that was over its budget is still over it after a resume
             if job.number in inherit:
                 self._judge(job, self._counted(job, job_progress, view))
                 continue
             self._judge(job, self._begun(job, job_progress, view, held.get(job.number, NEVER)))
 
     def made(self, job: Job, progress: JobProgress) -> BulkError | None:
-        """Count what the waves under way have had before of a job whose items were made now from results; return why
-        none may go on. It blocks."""
+        """Count the errors that the waves of a job had before, whose items were just made from results; blocks. Return
+        why no wave may go on; None: they may."""
         self._judge(job, self._begun(job, progress, LedgerView(self.run_dir), NEVER))
         return self.reason
 
     @staticmethod
     def _begun(job: Job, progress: JobProgress, view: LedgerView, last: int) -> Iterator[tuple[Judged, Counter[str]]]:
-        """Yield the waves that have begun of a job that is cut itself, up to the last one (number)."""
+        """Yield the waves that have begun of a job with waves of its own, up to the wave `last` (number)."""
         for wave in (progress.waves or Waves(())).until(progress.items, progress.next_left(0)):
             if wave.number <= last:
                 counts = view.error_counts_of(job.number, wave.start, wave.end)
@@ -320,7 +324,7 @@ class WaveBudgets:
             return wave_numbers(load_links(self.jobs, Columns(index)), inherit, ends, items)
 
     def _counted(self, job: Job, job_progress: JobProgress, view: LedgerView) -> Iterator[tuple[Judged, Counter[str]]]:
-        """Yield the waves that have begun of a job whose items go in those of what they need."""
+        """Yield the waves that have begun of a job whose items go in the waves of the items that they need."""
         numbers = (self.inherited or {}).get(job.number)
         if not numbers:
             return
@@ -334,7 +338,7 @@ class WaveBudgets:
                 yield Judged(number, max(sizes), sizes[number]), counts[number]
 
     def note(self, job: Job, outcome: Outcome) -> BulkError | None:
-        """Count how an item ended; return why the run has to stop."""
+        """Count the outcome of an item; return why the run has to stop, or None."""
         if outcome.error is None or not self.limits.errors:
             return None
         code = outcome.error.code.value
@@ -350,19 +354,19 @@ class WaveBudgets:
         return RunStopped(why) if why else None
 
     def wait(self, clock: Clock) -> float:
-        """Wait until the next wave begins, `limits.gate_after_s` from now, also when this process dies; blocks. Return
-        when (monotonic).
+        """Return when the next wave begins, `limits.gate_after_s` from now (monotonic). Write that time down, so that a
+        process that comes after this one waits for it too; blocks.
         """
         decide(self.run_dir, opens_at=clock.now() + self.limits.gate_after_s)
         return clock.monotonic() + self.limits.gate_after_s
 
     def waits_until(self, clock: Clock) -> float:
-        """Return until when a process that begins has to wait (monotonic), by what `wait` wrote down."""
+        """Return until when a process that begins has to wait (monotonic), as an earlier call of `wait` wrote down."""
         left_s = min(self.gates.opens_at - clock.now(), self.limits.gate_after_s)
         return clock.monotonic() + left_s
 
     def closed(self, progress: Sequence[JobProgress]) -> BulkError | None:
-        """Return which gate is closed, where nothing more can be offered; None where a next wave may begin."""
+        """Return why the run ends now that nothing more can be offered (a closed gate); None: a next wave may begin."""
         waiting: list[tuple[Job, Wave]] = []
         for job, each in zip(self.jobs, progress, strict=True):
             wave = each.waves.at(each.items, each.next_left(0)) if each.waves is not None and each.is_known else None

@@ -1,7 +1,7 @@
 """The file of a live plan: what was looked at, and who agreed to it. It holds no content and no secret.
 
 A plan is pinned to its manifest, its items and the platform, and for each item to what was seen: a verdict and 16 bytes
-of a digest. Whoever approves it agrees to its digest. A byte of it that was changed makes it no plan any more.
+of a digest. An approval is for the digest of the plan. A file in which a byte was changed is no plan any more.
 """
 
 import base64
@@ -21,7 +21,7 @@ from bulk.execute.preview import RECORD_BYTES, VERDICTS, Planned
 from bulk.storage.private_files import replacing
 
 VALID_S: Final = 24 * 3600.0
-"""So long a plan may be begun after it was made (seconds)."""
+"""How long after it was made a plan may be begun (seconds)."""
 
 _MARK = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"bulk_plan"\s*:')
 _MARK_BYTES = 64
@@ -31,9 +31,9 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True):
     """What was seen of a job's items.
 
     Attributes:
-        records: for each item a byte with its verdict and 16 bytes of a digest, in Base64; None where nobody could
-            look, because its items are made from results or it only reads.
-        counts: how many items have which verdict.
+        records: for each item a byte with its verdict and 16 bytes of a digest, in Base64; None if the items were not
+            looked at, because they are made from results or the job only reads.
+        counts: number of items by verdict (counts).
     """
 
     name: str
@@ -44,7 +44,7 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
-    """Who agreed, by the name of the system, which proves nothing, and when (UTC epoch seconds); `seal` binds both."""
+    """Who approved a plan, by user name, which proves nothing, and when (UTC epoch seconds); `seal` binds both."""
 
     who: str
     at: float
@@ -76,7 +76,7 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many items have which verdict."""
+        """Number of items by verdict (counts)."""
         return {verdict: sum(job.counts.get(verdict, 0) for job in self.jobs) for verdict in VERDICTS}
 
 
@@ -86,10 +86,10 @@ def sealed(plan: PlanFile) -> PlanFile:
 
 
 def write_plan(plan: PlanFile, path: Path) -> None:
-    """Write it, readable by its owner alone.
+    """Write a plan to a file that its owner alone can read.
 
     Raises:
-        UsageError: it can't be written.
+        UsageError: the file can't be written.
     """
     try:
         with replacing(path) as file:
@@ -99,8 +99,8 @@ def write_plan(plan: PlanFile, path: Path) -> None:
 
 
 def is_plan(path: Path) -> bool:
-    """Return whether a file begins as a live plan does, also where an editor has laid it out otherwise."""
-    if not path.is_file():  # a pipe that nobody writes to would never begin
+    """Return whether a file begins as a live plan does, even if an editor has changed the layout."""
+    if not path.is_file():  # a read from a pipe without a writer would never end
         return False
     try:
         with path.open("rb") as file:
@@ -113,7 +113,7 @@ def read_plan(path: Path) -> PlanFile:
     """Return the plan in a file.
 
     Raises:
-        UsageError: it can't be read. RunDirectoryError: it is no plan, or it was changed.
+        UsageError: the file can't be read. RunDirectoryError: the file is no plan, or it was changed.
     """
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is not a regular file; name the file that `bulk plan MANIFEST --live -o` has written")
@@ -132,12 +132,12 @@ def read_plan(path: Path) -> PlanFile:
 
 
 def approved(plan: PlanFile, who: str, now: float) -> PlanFile:
-    """Return the plan with the agreement of `who`."""
+    """Return the plan with the approval of `who`."""
     return msgspec.structs.replace(plan, approval=Approval(who=who, at=now, seal=_seal(plan.digest, who, now)))
 
 
 def user() -> str:
-    """Return the name of the one who runs this process, as the system tells it."""
+    """Return the name of the user who runs this process, as the system tells it."""
     import getpass
 
     try:
@@ -147,7 +147,10 @@ def user() -> str:
 
 
 def require_current(plan: PlanFile, path: Path, checked: Checked, run_dir: Path, now: float) -> None:
-    """Refuse a plan that nobody agreed to, or that is of something else by now. `run_dir`: where the check is.
+    """Refuse a plan that is not approved, is too old, or does not match the manifest or its items any more.
+
+    Args:
+        run_dir: directory with the files of the check.
 
     Raises:
         GateClosed: the message says why, and the way out.
@@ -171,7 +174,7 @@ def require_current(plan: PlanFile, path: Path, checked: Checked, run_dir: Path,
 
 
 def planned_of(plan: PlanFile) -> Planned:
-    """Return what the engine compares each item with, by job number."""
+    """Return what the plan has seen of each item, by job number, for the engine to compare with."""
     records = {number: base64.b64decode(job.records) for number, job in enumerate(plan.jobs) if job.records is not None}
     return Planned(records)
 

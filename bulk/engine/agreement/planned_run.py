@@ -1,7 +1,7 @@
 """A run of an approved plan: it does what was looked at, and nothing else.
 
 The run directory is named by the plan's digest, so that the same plan is never begun twice: a second call goes on with
-the first run. The plan lies in it, so that it is in force in every resume.
+the first run. A copy of the plan is kept in the run directory, so that every resume keeps to it.
 """
 
 from pathlib import Path
@@ -26,13 +26,13 @@ RUNS: Final = Path("runs")
 
 
 def run_dir_of(plan: PlanFile) -> Path:
-    """Return where the run of a plan lives, if nothing else is said."""
+    """Return the default run directory of a plan."""
     safe = "".join(char if char.isalnum() or char in "._-" else "-" for char in plan.name).strip("-.") or "run"
     return RUNS / f"{safe}-{plan.digest[:12]}"
 
 
 def approval_of(plan: PlanFile, path: Path, run_dir: Path, clock: Clock) -> Approve:
-    """Return what lets the run of a plan begin: that somebody agreed to it, and that it is of what is there now."""
+    """Return the function that lets the run of a plan begin if the plan is approved and still holds (`Approve`)."""
 
     def approve(checked: Checked) -> None:
         plan_file.require_current(plan, path, checked, run_dir, clock.now())
@@ -46,10 +46,10 @@ def approval_of(plan: PlanFile, path: Path, run_dir: Path, clock: Clock) -> Appr
 
 
 def keep_to(plan: PlanFile, path: Path, run_dir: Path) -> None:
-    """Refuse to go on with a run that does not do what this plan says; where its copy of the plan is gone, put it back.
+    """Refuse to go on with a run that does not keep to this plan; if its copy of the plan is gone, write it again.
 
     Raises:
-        RunDirectoryError: it was begun without a plan, or with another one.
+        RunDirectoryError: the run was begun without a plan, or with another one.
     """
     copy = run_dir / NAME
     if not (run_dir / LEDGER).exists():
@@ -75,7 +75,7 @@ def keep_to(plan: PlanFile, path: Path, run_dir: Path) -> None:
 
 
 def planned_in(run_dir: Path) -> Planned | None:
-    """Return what the plan of a run has seen; None: it has no plan.
+    """Return what the plan of a run has seen; None: the run has no plan.
 
     Raises:
         RunDirectoryError: the plan was changed, or is gone.

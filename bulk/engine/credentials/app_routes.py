@@ -1,4 +1,4 @@
-"""Before anything is sent: which installation of an App pays for which item, and an account for each of them.
+"""Finds which installation of an App pays for which item, and opens an account for each, before anything is sent.
 
 Every item of a job whose credential is an App is looked at once for its owner. Owners in whose account the App is not
 installed get a queue of their own, whose items fail without being sent. Source: interface.md §2 (Apps).
@@ -42,7 +42,7 @@ async def open_plain(
     credentials: Mapping[str, AnyCredential],
     governor: Governor,
 ) -> None:
-    """Open an account for every credential that is used and is no App; its token is read here (CredentialMissing)."""
+    """Open an account for every credential in use that is no App, and read its token (raises CredentialMissing)."""
     needed: dict[str, set[str]] = {}
     for job in jobs:
         used = credentials[job.credential]
@@ -64,7 +64,7 @@ class AppRoutes:
     """Opens the accounts of all Apps that a run uses.
 
     Args:
-        credentials: of the manifest, by name. streams: the items of its jobs.
+        credentials: the credentials of the manifest, by name. streams: the items of its jobs.
     """
 
     def __init__(
@@ -82,11 +82,11 @@ class AppRoutes:
     async def open(self, transport: Wire, clock: Clock) -> None:
         """Ask each App where it is installed, and open an account for each installation that has items.
 
-        It waits as long as the platform does not answer or has the App wait: whoever stops the run cancels it.
+        Wait as long as the platform does not answer or lets the App wait; a stop of the run cancels the call.
 
         Raises:
             CredentialMissing: a key can't be read, or an App can't serve what the manifest asks of it.
-            CredentialRefused: the platform does not take an App.
+            CredentialRefused: the platform does not accept an App.
         """
         governor = self._governor
 
@@ -160,7 +160,7 @@ class AppRoutes:
 
 
 def _identity(installation: Installation, wanted: Mapping[str, str] | None) -> str:
-    """Return whose answers the tokens of an installation see, among those of its App: permissions change them."""
+    """Return the identity of an installation within its App, with its permissions, because these change answers."""
     permissions = installation.permissions if wanted is None else wanted
     return f"{installation.id} {sorted(permissions.items())}"
 
@@ -169,7 +169,7 @@ class Owners:
     """The owners of a job's items.
 
     Attributes:
-        paths: owner to where the platform tells of the installation there, in the order in which they were met.
+        paths: for each owner the path of its installation on the platform, in the order in which owners were met.
         account_of: for each item, the number of its owner.
     """
 
@@ -191,7 +191,7 @@ class Owners:
 
 
 def wanted_permissions(jobs: Sequence[Job]) -> Mapping[str, str] | None:
-    """Return the permissions that the operations of these jobs need; None: one of them does not say."""
+    """Return the permissions that the operations of these jobs need; None: an operation does not say what it needs."""
     levels = ("read", "write", "admin")
     found: dict[str, str] = {"metadata": "read"}
     for job in jobs:

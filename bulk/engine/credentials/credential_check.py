@@ -1,7 +1,7 @@
-"""What each credential of a manifest may do, until when, and whose budget pays: asked before anything else is sent.
+"""Asks what each credential of a manifest may do, until when, and whose budget pays, before anything else is sent.
 
-Compared are what the operations need (`Operation.access`) and what the platform tells of a token: its scopes, of an
-installation its permissions, of a user whether he administers the site. Fine-grained tokens tell nothing.
+What the operations need (`Operation.access`) is compared with what the platform tells of a token: its scopes, the
+permissions of an installation, or whether a user administers the site. It tells nothing of fine-grained tokens.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ REFUSED = "no: the platform refused it (401); it has ended, was revoked, or belo
 PUBLIC_ONLY = f"{UNKNOWN}: without the scope repo, public repositories only"
 EXPIRATION = "github-authentication-token-expiration"
 NOW_S = 300.0
-"""An end so near the present is none: tokens without one show the present moment there (seconds)."""
+"""An end this near the present is ignored (seconds): for a token without an end, the header shows the present time."""
 WIDER: Mapping[str, tuple[str, ...]] = {
     "repo": ("public_repo",),
     "admin:org": ("write:org", "read:org"),
@@ -46,10 +46,10 @@ class CredentialRow(msgspec.Struct, frozen=True):
     """One credential and one operation that uses it.
 
     Attributes:
-        credential: its name; of a member of a pool `POOL/MEMBER`.
+        credential: name of the credential; `POOL/MEMBER` for a member of a pool.
         may: `yes`, `no: …` with what is lacking, or `can't be known`, which a reason may follow.
         payer: whose budget pays. ends_at: when the token ends (UTC epoch seconds); None: never, or not known.
-        left: requests left by category (count), where the platform tells.
+        left: requests left by category (counts), if the platform tells.
     """
 
     credential: str
@@ -61,7 +61,7 @@ class CredentialRow(msgspec.Struct, frozen=True):
 
     @property
     def is_refused(self) -> bool:
-        """Whether it can't do what the manifest needs."""
+        """Whether the credential can't do what the manifest needs."""
         return self.may.startswith("no")
 
 
@@ -101,7 +101,7 @@ async def check_credentials(
                 assert not isinstance(single, AppCredential | PoolCredential), "the manifest refuses those in pools"
                 label = member if member == name else f"{name}/{member}"
                 token = await _ask(await single.opened(), transport, single.ends_at)
-                if isinstance(token, str):  # the others are told all the same
+                if isinstance(token, str):  # the other members get their rows all the same
                     rows += _without_token(label, token, jobs)
                     continue
                 rows += [_row(label, job, _judged(job, token), token) for job in _distinct(jobs)]
@@ -122,14 +122,14 @@ def _row(name: str, job: Job, may: str, token: _Token) -> CredentialRow:
 
 
 async def _ask(secret: Secret, transport: Transport, ends_at: float | None) -> _Token | str:
-    """Return what is told of a token; a text where the platform does not take it, with the reason."""
+    """Return what the platform tells of a token; a text with the reason if the platform does not accept it."""
     told: list[Reply] = []
     for request in (ASK_USER, ASK_LIMITS):
         answer = await transport.send(request, secret, None)
         if isinstance(answer, Failure):
             raise RunStopped(f"{transport.platform.base_url} can't be reached: {answer.message}")
         verdict = classify(ASK_USER, answer, transport.platform.vendor)
-        if verdict.kind is VerdictKind.UNAUTHORIZED:  # once is enough: a platform locks out who shows bad ones
+        if verdict.kind is VerdictKind.UNAUTHORIZED:  # one try is enough: bad tokens lock a client out
             return (
                 REFUSED if answer.status == 401 else f"no: the platform refused it ({answer.status}): {verdict.message}"
             )
@@ -177,7 +177,7 @@ def _judged(job: Job, token: _Token) -> str:
 
 
 def installations_of(credential: AppCredential, transport: Transport, clock: Clock) -> Installations:
-    """Return where an App is installed; each question raises RunStopped where the platform can't be reached."""
+    """Return the installations of an App, whose requests raise RunStopped if the platform can't be reached."""
 
     async def send(request: Request, token: Secret) -> Reply | Failure:
         answer = await transport.send(request, token, None)

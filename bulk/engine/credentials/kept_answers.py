@@ -1,9 +1,10 @@
-"""The stores of kept answers of a run: whose answers each holds.
+"""The stores of kept answers of a run, and the identity whose answers each store holds.
 
-Answers that outlive tokens are kept by identity, and are never shared across identities: permissions change bodies. An
-App's is the App, with the installation and its permissions in the key of each answer. A token's is what the manifest
-says (`identity`), or with the vendor `github` the user, the kind of token and its scopes, as `GET /user` tells once a
-run; of a token that tells no scopes nothing is known, and its answers are its own. Source: open-points.md (304).
+Answers that outlive tokens are kept by identity, and are never shared across identities: permissions change bodies. The
+identity of an App is the App, with the installation and its permissions in the key of each answer. The identity of a
+token is what the manifest says (`identity`), or with the vendor `github` the user, the kind of token and its scopes, as
+`GET /user` tells once a run. If its scopes are not told, nothing is known: its answers are for this token alone.
+Source: open-points.md (304).
 """
 
 import logging
@@ -24,10 +25,10 @@ log = logging.getLogger("bulk.engine.run")
 
 ASK_USER = Request(method="GET", path="/user", accept=frozenset((200, 401, 403, 404)), is_fresh=True)
 SCOPES, PRIVATE = "x-oauth-scopes", "repo"
-"""The header that names scopes, and the one with which private repositories are seen."""
+"""The header that names scopes, and the scope with which private repositories are seen."""
 
 _OF_SCOPES, _FINE_GRAINED = ("ghp_", "gho_"), "github_pat_"
-"""How tokens begin that have scopes, and one that has none; those of older platforms have no such begin."""
+"""Prefixes of tokens that have scopes, and of fine-grained ones without; tokens of older platforms have no prefix."""
 
 
 async def recognise(
@@ -38,10 +39,10 @@ async def recognise(
     *,
     is_keeping: bool,
 ) -> None:
-    """Find out whose tokens those of the accounts are: who pays for them, and whose answers they see.
+    """Find out for the token of each account who pays for it and whose answers it sees.
 
-    Asked is where that decides something: in a pool, where several tokens are used, or where answers are kept. Members
-    of a pool of whom nothing is known are one payer: in doubt, too little is sent.
+    The platform is asked only where that matters: in a pool, where several tokens are used, or where answers are kept.
+    Members of a pool of which nothing is known count as one payer: in doubt, too little is sent.
     """
     pooled = {name for members in governor.pools.values() for name in members}
     plain = [account for account in governor.accounts.values() if not account.is_minted]
@@ -58,7 +59,7 @@ async def recognise(
             payers.setdefault(payer, []).append(account)
     for name, members in governor.pools.items():
         _warn_of_lesser(name, {member: told for member in members if (told := scopes.get(member)) is not None})
-    if governor.peers is not None:  # what they share is by payer
+    if governor.peers is not None:  # peers share budgets by payer
         governor.peers.know(governor.accounts.values(), payers)
         return
     for accounts in payers.values():
@@ -69,7 +70,7 @@ async def recognise(
 
 
 def _warn_of_lesser(pool: str, scopes: Mapping[str, frozenset[str]]) -> None:
-    """Say which members see less than others of their pool: what an item is answered depends on whose turn it is."""
+    """Warn of members that see less than others of their pool: an answer would depend on the member that asks."""
     lesser = [member for member, held in scopes.items() if PRIVATE not in held]
     if lesser and len(lesser) < len(scopes):
         log.warning(
@@ -84,7 +85,7 @@ def _warn_of_lesser(pool: str, scopes: Mapping[str, frozenset[str]]) -> None:
 def open_stores(
     directory: Path, platform: Platform, credentials: Mapping[str, AnyCredential], governor: Governor
 ) -> dict[str, ValidatorStore]:
-    """Return the store of each account by its name; accounts of one App share theirs."""
+    """Return the store of each account by the account's name; accounts of one App share a store."""
     stores: dict[str, ValidatorStore] = {}
     found: dict[str, ValidatorStore] = {}
     for name, account in governor.accounts.items():
@@ -100,7 +101,7 @@ def open_stores(
 
 
 async def _told(account: Account, transport: Wire) -> tuple[str, str, frozenset[str] | None]:
-    """Return (who pays for a token, whose answers it sees, its scopes), as the platform tells; else empty, and None."""
+    """Return (payer, identity, scopes) of a token as the platform tells; empty texts and None if it does not tell."""
     answer = await transport.send(ASK_USER, account.token, None)
     if isinstance(answer, Failure) or answer.status != 200:
         return "", "", None
@@ -116,13 +117,13 @@ def _named(told: str) -> frozenset[str]:
 
 
 def identity_of(token: str, number: int, told: str | None) -> str:
-    """Return whose answers a user's token sees; empty where tokens of his that look the same may see others.
+    """Return the identity of a user's token; empty if tokens of this user that look the same may see other answers.
 
-    Only classic and OAuth tokens see the same where their scopes are the same, and only they name any: what
-    fine-grained tokens and those of an App may do is not told.
+    Only classic and OAuth tokens name scopes, and two of them with the same scopes see the same. What fine-grained
+    tokens and tokens of an App may do is not told.
 
     Args:
-        number: of the user. told: what the platform says of its scopes; None: nothing.
+        number: number of the user. told: what the platform says of the token's scopes; None: nothing.
     """
     if told is None:
         return ""

@@ -1,6 +1,6 @@
-"""Who pays for what a manifest takes, found before it runs: members of its pools, installations of its Apps.
+"""Finds who pays for the requests of a manifest before it runs: members of its pools, installations of its Apps.
 
-A plan asks each payer for its limits. Of a pool's tokens those of one user are one payer (`GET /user`). Of an App those
+A plan asks each payer for its limits. The tokens of one user in a pool are one payer (`GET /user`). For an App, the
 installations are found in whose accounts there are items, and each of them gives a token for the question.
 """
 
@@ -39,11 +39,11 @@ class Payers:
     """The payers of pools and Apps.
 
     Attributes:
-        sources: of their tokens, by name; of an installation `CREDENTIAL@OWNER`.
-        requests: (credential, category) to what each of them pays for (count), by its name; of a pool 0, because
-            whichever has something left pays.
-        totals: (credential, category) to what its jobs take, also of what no payer pays for (count).
-        pooled: those credentials that are pools.
+        sources: sources of the payers' tokens, by name; `CREDENTIAL@OWNER` is the name of an installation.
+        requests: for each (credential, category) the requests that each payer pays for (counts), by its name; 0 for the
+            payers of a pool, because any of them that has requests left pays.
+        totals: for each (credential, category) the requests of its jobs (count), even those that no payer pays for.
+        pooled: names of the credentials that are pools.
         notes: what a person should know.
     """
 
@@ -57,7 +57,7 @@ class Payers:
 async def find_payers(
     checked: Checked, credentials: Mapping[str, AnyCredential], workspace: Path, clock: Clock
 ) -> Payers:
-    """Return the payers of whatever a manifest's jobs use that is no single token; nothing is sent where that is none.
+    """Return the payers of all pools and Apps that the jobs of a manifest use. Without any, nothing is sent.
 
     Raises:
         BulkError: a source has no token, a key can't be used, or the platform can't be asked.
@@ -125,7 +125,7 @@ class _App:
         self._asked: dict[str, bool] = {}
 
     async def add(self, streams: JobStreams) -> None:
-        """Add those that there are items for."""
+        """Add the installations that there are items for."""
         for job, check in self._pairs:
             each = check.most_requests / max(1, check.items)
             self._found.totals[self._name, job.operation.category] += check.most_requests
@@ -145,7 +145,7 @@ class _App:
         counts[f"{self._name}@{owner}"] += requests
 
     async def _may(self, owner: str, find: Callable[[], Awaitable[Installation | None]], items: int) -> bool:
-        """Return whether there is an installation that gives a token; the first time, its lack is noted."""
+        """Return whether an installation gives a token for `owner`. If none does, add a note the first time."""
         if owner not in self._asked:
             installation = await find()
             self._asked[owner] = installation is not None
@@ -167,14 +167,13 @@ class _App:
 def budgets_of(
     payers: Payers, told: Sequence[BucketStatus], now: float
 ) -> tuple[list[BucketStatus], tuple[PayerPlan, ...]]:
-    """Return one bucket for each of their credentials and categories, by which the end is judged, and what each payer
-    has.
+    """Return one bucket for each credential and category of the payers, and the budget of each payer.
 
-    A pool has what its payers have together. Of an App the installation decides that is done last: the bucket is as
-    much larger than that one's as all requests are more than its own.
+    The end of the run is forecast from these buckets. The bucket of a pool is the sum of its payers' buckets. For an
+    App, the installation that is done last decides: its bucket is scaled up by the ratio of all requests to its own.
 
     Args:
-        told: what `GET /rate_limit` says to each. now: UTC epoch seconds.
+        told: the buckets that `GET /rate_limit` told to each payer. now: UTC epoch seconds.
     """
     known = {(bucket.credential, bucket.category): bucket for bucket in told}
     buckets: list[BucketStatus] = []
@@ -217,7 +216,7 @@ def _together(limited: Sequence[tuple[BucketStatus, int]]) -> BucketStatus:
 
 
 def _last(limited: Sequence[tuple[BucketStatus, int]], total: int) -> BucketStatus:
-    """Return the bucket that is done last, as large as if it had to pay for all `total` requests."""
+    """Return the bucket that is done last, scaled up as if it had to pay for all `total` requests."""
 
     def end(pair: tuple[BucketStatus, int]) -> tuple[float, float]:
         bucket, wanted = pair

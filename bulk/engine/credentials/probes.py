@@ -1,8 +1,8 @@
-"""What one read for each owner shows of a credential: whether it reaches what is there, and what is in its way.
+"""Probes with one read for each owner whether a credential reaches what is there, and what is in its way.
 
 Scopes and permissions say what a token may do, not where: single sign-on, an approval that is missing, or repositories
-that were not selected are seen only by asking. For each credential and owner one read is sent, that of the first item
-whose operation begins with one. Nothing is changed. Source: interface.md §4 (`bulk credentials check --probe`).
+that were not selected are seen only by asking. For each credential and owner one read is sent, of the first item whose
+operation begins with a read. Nothing is changed. Source: interface.md §4 (`bulk credentials check --probe`).
 """
 
 import re
@@ -42,10 +42,10 @@ class OwnerRow(msgspec.Struct, frozen=True):
     """One credential at one owner.
 
     Attributes:
-        credential: its name; of a member of a pool `POOL/MEMBER`.
+        credential: name of the credential; `POOL/MEMBER` for a member of a pool.
         owner: the organization, user or enterprise that items name, in lower case; empty: they name none.
-        operation: the one whose first request was to be sent.
-        asked: the path of that; empty: nothing was sent.
+        operation: the operation whose first request was to be sent.
+        asked: path of the request that was sent; empty: nothing was sent.
         may: `yes`, `no: …` with what is in the way, or `can't be known: …`.
         sso_url: a page on which single sign-on lets the token in; None: none was named.
     """
@@ -77,7 +77,7 @@ class ProbedCredentials(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The read of an owner, where there is one. `installation`: where the platform tells of the App there."""
+    """The read for an owner, if there is one. `installation`: path of the App's installation at that owner."""
 
     owner: str
     installation: str
@@ -88,9 +88,9 @@ class _Read:
 async def probe_owners(
     checked: Checked, credentials: Mapping[str, AnyCredential], workspace: Path, clock: Clock
 ) -> list[OwnerRow]:
-    """Send one read for each credential and owner of the items that a manifest names, and say what came back.
+    """Send one read for each credential and owner of the items that a manifest names, and return what came back.
 
-    Items that are made from results are not there yet, so that their owners are not asked.
+    Items that are made from results do not exist yet, so that their owners are not probed.
 
     Raises:
         BulkError: a source has no token, or the platform can't be asked.
@@ -129,7 +129,7 @@ def _reads(checked: Checked, jobs: Sequence[Job], workspace: Path) -> list[_Read
 
 
 def _first_read(operation: AnyOperation, item: Item) -> Request | None:
-    """Return the first request of an item where that is a read; it brings no stored answer, and nothing is spooled."""
+    """Return the first request of an item if it is a read. It uses no stored answer, and its body is not spooled."""
     request = next(operation.steps(item), None)
     if request is None or request.effect is not Effect.READ:
         return None
@@ -176,8 +176,8 @@ class _Prober:
                 yield await self.asked(name, read, source.read(), is_new=True)
 
     async def asked_with(self, label: str, reads: Sequence[_Read], token: Secret) -> list[OwnerRow]:
-        """Send these reads and return what each shows; a token that is refused is not sent again: a platform locks out
-        who shows bad ones."""
+        """Send these reads and return what each shows. A token that is refused is not sent again: a platform locks out
+        clients that send bad tokens."""
         rows: list[OwnerRow] = []
         self._is_refused = False
         for read in reads:

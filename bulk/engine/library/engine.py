@@ -28,15 +28,16 @@ from bulk.operation import AnyOperation
 from bulk.report.fold import Report
 
 FEED_MOST = 1_000
-"""Outcomes that are held for a slow reader before the run waits for it (count)."""
+"""At most this many outcomes are held for a slow reader before the run waits for the reader (count)."""
 EARLIER_AT_ONCE = 500
-"""Outcomes of earlier calls that are read at once (count)."""
+"""At most this many outcomes of earlier calls are read from the ledger at once (count)."""
 
 
 class Engine:
     """The engine as a library: one platform, any number of runs. An async context manager.
 
-    Its keywords are those of `EngineSettings`; what they say beats the environment, which beats a manifest.
+    The keywords are those of `EngineSettings`. A keyword takes precedence over the environment, and the environment
+    over a manifest.
 
     Raises:
         UsageError: a setting can't be used, or no platform is named.
@@ -64,18 +65,19 @@ class Engine:
         for feed in self._feeds:
             feed.leave()
         if error is not None and not isinstance(error, anyio.get_cancelled_exc_class()):
-            await tasks.__aexit__(None, None, None)  # it leaves the block as it is, not inside of an exception group
-            return None  # whatever the group says: it took the cancelling of its own tasks
+            await tasks.__aexit__(None, None, None)  # the error leaves the block bare, not in an exception group
+            return None  # whatever the group returns: it only handled the cancelling of its own tasks
         return await tasks.__aexit__(kind, error, trace)
 
     async def run(
         self, manifest: str | Path, *, run_dir: str | Path | None = None, progress: Progress | None = None
     ) -> Report:
-        """Run a manifest; what it says about the platform and its limits gives way to this engine's settings.
+        """Run a manifest. The settings of this engine replace what the manifest says about the platform and its limits.
 
         Args:
             run_dir: where the run lives, so that it can be resumed; None: `runs/NAME-TIMESTAMP`.
-            progress: called with where the run stands, several times a second; what it raises ends the run.
+            progress: called with the status of the run several times a second; an exception that it raises ends the
+                run.
 
         Raises:
             BulkError: nothing could be run.
@@ -126,22 +128,23 @@ class Engine:
         run_dir: str | Path | None = None,
         progress: Progress | None = None,
     ) -> AsyncGenerator[FinishedItem[Any], None]:
-        """Do `operation` with each item; gives each one that has ended, in the order in which they end.
+        """Do `operation` with each item, and yield each item that has ended, in the order in which the items end.
 
-        Reads that ask for the same are sent once; the later ones end last. All items are taken and checked before the
-        first request leaves. They are kept on disk meanwhile, not in memory; a slow reader slows the run.
+        Reads that ask for the same are sent once; their later copies end last. All items are taken and checked before
+        the first request is sent. Items are kept on disk meanwhile, not in memory; a slow reader slows the run.
 
         Args:
-            operation: its name, or its class: then the results have the type that the class declares (`Returns`).
-            run_dir: where the run lives. The same call again, after a crash too, gives what had ended and goes on
-                with the rest; nothing is done twice. None: a temporary folder, and nothing can be resumed.
+            operation: the name of the operation, or its class. With a class, the results have the type that the class
+                declares (`Returns`).
+            run_dir: where the run lives. The same call again, even after a crash, yields the items that had ended and
+                goes on with the others; no item is done twice. None: a temporary folder, and nothing can be resumed.
             progress: as of `run`.
 
         Raises:
-            ManifestError: an item can't be used, which its flaws name as `items[N]`; nothing was sent.
-            CredentialRefused, BudgetTooSmall, RunStopped: the rest could not be done.
+            ManifestError: an item can't be used; the flaws name it as `items[N]`, and nothing was sent.
+            CredentialRefused, BudgetTooSmall, RunStopped: the other items could not be done.
             RunDirectoryError: `run_dir` is in use, or belongs to another run or other items.
-            UsageError: the engine's block is over.
+            UsageError: the block of the engine has ended.
         """
         self._inside()
         with ExitStack() as stack:
@@ -200,7 +203,7 @@ class Engine:
 
 
 def _ending(report: Report) -> BulkError | None:
-    """Return what `map` raises where the run ended with work left; None where it is complete."""
+    """Return the error that `map` raises because the run ended with work left; None if the run is complete."""
     match report.exit_code:
         case CredentialRefused.exit_code:
             return CredentialRefused("default", report.why)
@@ -212,12 +215,13 @@ def _ending(report: Report) -> BulkError | None:
 
 
 class _Feed:
-    """Hands what is durable to the reader of `Engine.map`; waits while he has not taken the earlier ones.
+    """Hands durable outcomes to the reader of `Engine.map`, and waits until the reader has taken the earlier ones.
 
     Attributes:
-        ends: where the reader takes. display: progress, with the scope of the run; over: the run has ended, with that
-            failure or none.
-        count: outcomes that were handed over.
+        into, ends: the two ends of the stream: the run puts outcomes into it, and the reader takes them.
+        display: the progress display, with the cancel scope of the run.
+        over: is set when the run has ended. failure: the error that it ended with; None: none.
+        has_left: whether the reader takes no more. count: outcomes that were handed over (count).
     """
 
     def __init__(self, progress: Progress | None) -> None:
@@ -227,8 +231,8 @@ class _Feed:
         self.has_left, self.count = False, 0
 
     def leave(self) -> None:
-        """Note that nobody takes any more. Whoever waits for room goes on: a run is cancelled only after its last
-        record.
+        """Note that the reader takes no more outcomes. A sender that waits for room goes on, because a run may be
+        cancelled only after its last record.
         """
         self.has_left = True
         self.ends.close()

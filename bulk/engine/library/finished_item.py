@@ -1,4 +1,4 @@
-"""An item that has ended, with the type of its result: what `map` gives. At run time it is a `Finished`."""
+"""An item that has ended, with the type of its result, as `map` yields it. At run time it is a `Finished`."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
@@ -12,18 +12,18 @@ class FinishedItem(Protocol[ResultT_co]):
     """How one item ended: the fields of a line of `results.jsonl` (interface.md §5).
 
     Attributes:
-        index: its place among the items, from 0. id: the caller's own, or None.
-        item: as it was given, without large fields that were sent and without secrets.
+        index: place of the item among the items, from 0. id: the caller's own `id` of the item, or None.
+        item: the item as it was given, without large fields that were sent and without secrets.
         outcome: `succeeded`, `unchanged`, `failed`, `skipped` or `unknown`.
-        attempts: sends of the request that decided (count).
-        started_at: the first send, or when the item was skipped (UTC epoch seconds).
-        elapsed_ms: from the first send to the outcome.
-        result: of the type that the operation declares (`Returns`); None where the item failed or was skipped.
-        error: code and message; None where the item succeeded or was unchanged.
+        attempts: how often the request that decided the outcome was sent (count).
+        started_at: when the first request was sent, or when the item was skipped (UTC epoch seconds).
+        elapsed_ms: time from the first send to the outcome (milliseconds).
+        result: a value of the type that the operation declares (`Returns`); None if the item failed or was skipped.
+        error: code and message of the error; None if the item succeeded or was unchanged.
     """
 
     @property
-    def index(self) -> int: ...  # noqa: D102 - the class says what the members are
+    def index(self) -> int: ...  # noqa: D102 - the docstring of the class explains the members
 
     @property
     def id(self) -> str | None: ...  # noqa: D102

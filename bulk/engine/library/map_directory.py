@@ -1,7 +1,8 @@
-"""Where a `map` lives: a manifest of one job, and its items. With a run directory of the caller's it can be resumed.
+"""The files of one `map` call: a manifest of one job, and its items. With a run directory, the call can be resumed.
 
-The run directory is whole: `manifest.yaml` and `stdin-map.jsonl` in it are what `bulk retry` needs. Given again, the
-items must be those that the run began with. Errors name the item or the argument, never one of these files.
+The run directory is complete: it holds `manifest.yaml` and `stdin-map.jsonl`, which `bulk retry` needs. A call that
+resumes the run must give the items that the run began with. Errors name the item or the argument, never one of these
+files.
 """
 
 import re
@@ -33,7 +34,7 @@ STDIN_SHOWN = "<stdin>"
 
 
 class MapDirectory:
-    """One `map` on disk.
+    """The files of one `map` call on disk.
 
     Attributes:
         run_dir: where the run lives.
@@ -48,11 +49,11 @@ class MapDirectory:
         self.earlier = 0
 
     def prepare(self) -> None:
-        """Write the manifest, or see that it and the items are those of the run that is there.
+        """Write the manifest; where a run exists, check that the manifest and the items are those of that run.
 
         Raises:
-            UsageError: the operation's items hold secrets, which a run directory must not.
-            RunDirectoryError: another run lives there, other items were given, or it can't be written.
+            UsageError: the items of the operation hold secrets, which must not be kept in a run directory.
+            RunDirectoryError: the directory belongs to another run, other items were given, or it can't be written.
         """
         items = "-" if self._is_kept else str(self._staged.path)
         job = {"operation": self._staged.operation.name, "items": items, "allow_empty": True}
@@ -72,7 +73,7 @@ class MapDirectory:
             kept = self.run_dir / f"stdin-{JOB}.jsonl"
             if (self.run_dir / LEDGER).exists():
                 self._refuse_other_items(kept)
-            else:  # a check that ended early: nothing was sent
+            else:  # an earlier call ended during its check: nothing was sent
                 kept.unlink(missing_ok=True)
                 (self.run_dir / "check.json").unlink(missing_ok=True)
             self._write(text)
@@ -92,20 +93,20 @@ class MapDirectory:
                     )
 
     def read(self, overrides: Overrides, environ: Mapping[str, str]) -> tuple[Manifest, Origin]:
-        """Return the manifest, whose items name files from the caller's folder on, and where it came from.
+        """Return the manifest and its origin. Files that items name are relative to the folder of the caller.
 
         Raises:
-            ManifestError, UsageError: it can't be used.
+            ManifestError, UsageError: the manifest can't be used.
         """
         manifest = read_manifest(self._manifest, overrides, environ)
         return replace(manifest, path=self._shown), Origin.of(manifest)
 
     def items(self) -> BinaryIO | None:
-        """Return the items, where the run reads them from a stream to keep them."""
+        """Return the items as a stream if the run has to keep a copy of them; otherwise None."""
         return self._staged.path.open("rb") if self._is_kept else None
 
     def finished_before(self) -> Iterator[Finished]:
-        """Yield what ended in earlier calls, in the order of the items."""
+        """Yield the items that ended in earlier calls, in the order in which they were given."""
         if not self._is_kept or not (self.run_dir / LEDGER).exists():
             return
         for line in LedgerView(self.run_dir).finished(job=JOB):
@@ -118,7 +119,7 @@ class MapDirectory:
         line = re.compile(re.escape(shown) + r":(\d+)")
 
         def as_items(text: str) -> str:
-            text = re.sub(r"; allow_overwrites: true lets it pass.*", "", text)  # a manifest's way out
+            text = re.sub(r"; allow_overwrites: true lets it pass.*", "", text)  # that remedy is for manifests only
             return line.sub(lambda found: f"items[{int(found[1]) - 1}]", text)
 
         flaws = []

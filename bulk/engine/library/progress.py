@@ -1,4 +1,4 @@
-"""Progress of a run for a callback of the caller's. What it raises ends the run, and comes out of `run` or `map`."""
+"""Progress of a run for a callback of the caller. An exception of the callback ends the run and reaches the caller."""
 
 import logging
 from collections.abc import Callable
@@ -9,16 +9,17 @@ import anyio
 from bulk.status import RunStatus
 
 Progress: TypeAlias = Callable[[RunStatus], None]
-"""Called with where the run stands, several times a second, in the thread that runs the engine or called `bulk.run`."""
+"""Called with the status of the run several times a second, in the thread of the engine or of the call `bulk.run`."""
 
 log = logging.getLogger("bulk.engine.library")
 
 
 class CallbackDisplay:
-    """A display that calls back. With None it shows nothing.
+    """A display that passes each status to a callback. Without a callback (None) it shows nothing.
 
     Attributes:
-        scope: of the run, which ends where the callback raises. failure: what it raised.
+        scope: the cancel scope of the run; it is cancelled when the callback raises.
+        failure: the exception that the callback raised; None: none.
     """
 
     def __init__(self, callback: Progress | None, scope: anyio.CancelScope) -> None:
@@ -32,12 +33,12 @@ class CallbackDisplay:
         return None
 
     def update(self, status: RunStatus) -> None:
-        """Tell the callback."""
+        """Call the callback with the status."""
         if self._callback is None or self.failure is not None:
             return
         try:
             self._callback(status)
-        except Exception as failure:  # noqa: BLE001 - it is the caller's own, and is raised again where he waits
+        except Exception as failure:  # noqa: BLE001 - the caller's own error, which is raised again to the caller
             self.failure = failure
             self.scope.cancel()
 

@@ -1,6 +1,6 @@
-"""What an engine of the library is told about its platform and its limits: the command line's words, as arguments.
+"""Settings of the library's engine: the platform and the limits, named as the options of the command line are.
 
-They are checked where the engine is made, and a message names the argument.
+The settings are checked when the engine is made, and error messages name the argument.
 """
 
 import re
@@ -15,20 +15,21 @@ from bulk.manifest.settings import Overrides, limits_of, read_platform
 
 
 class EngineSettings(TypedDict, total=False):
-    """Keywords of `Engine`, `bulk.run` and `bulk.map`. What is left out is the manifest's, or else the default.
+    """Keywords of `Engine`, `bulk.run` and `bulk.map`. One that is left out is as in the manifest, or else the default.
 
     Attributes:
         base_url: address of the API, `https://HOST/api/v3`; default: BULK_BASE_URL.
         credential: where the token is (`env:NAME`, `file:PATH`, `command:PROGRAM ARG…`), never the token itself;
             a mapping names the source of several credentials. Default: `env:BULK_TOKEN`.
         vendor: `service` (default) or `github`: the name inside headers and media types.
-        concurrency: most requests in flight (count; default 64).
-        reserve: part of every budget that is left to others: requests (`500`) or a share (`"10%"`); default 0.
+        concurrency: greatest number of requests in flight (count; default 64).
+        reserve: part of every budget that is left to other users: requests (`500`) or a share (`"10%"`); default 0.
         failures: the run stops when more items fail: a count or a share; default: never.
         ca_bundle: file of the certificates that are trusted beside the system's (PEM).
         trust_env: use the proxies of the environment; default False.
         cache: folder of stored validators and bodies; default: none are kept.
-        environ: for `env:`, BULK_BASE_URL, BULK_TOKEN and BULK_VENDOR; default: the process's own.
+        environ: environment variables, for `env:`, BULK_BASE_URL, BULK_TOKEN and BULK_VENDOR; default: those of the
+            process.
     """
 
     base_url: str
@@ -44,10 +45,10 @@ class EngineSettings(TypedDict, total=False):
 
 
 def overrides_from(settings: EngineSettings, environ: Mapping[str, str]) -> Overrides:
-    """Return the settings as the stages take them.
+    """Return the settings in the form in which the stages of a run take them.
 
     Raises:
-        UsageError: one can't be used, or no platform is named.
+        UsageError: a setting can't be used, or no platform is named.
         TypeError: there is no setting of that name.
     """
     for name in settings:
@@ -78,7 +79,7 @@ def overrides_from(settings: EngineSettings, environ: Mapping[str, str]) -> Over
 
 
 def _as_argument(message: str) -> str:
-    """Return a message about an option of the command line, told of the argument that it is here."""
+    """Return a message about a command-line option with the name of the matching argument in its place."""
     if message.startswith("no platform is named"):
         return "no platform is named: give base_url, or set BULK_BASE_URL"
     return re.sub(r"^--([a-z-]+)( \S+:)?", lambda found: found[1].replace("-", "_") + (found[2] or ""), message)

@@ -1,6 +1,6 @@
 """Items of `map` on disk: taken from the caller once, one JSON line each, so that millions need no memory.
 
-An item that is no JSON is refused here, by its number.
+An item that can't be written as JSON is refused here, and the error names its number.
 """
 
 import os
@@ -19,10 +19,11 @@ Items: TypeAlias = Iterable[AnyItem] | AsyncIterable[AnyItem]
 
 
 class StagedItems:
-    """Items that were taken: a file of JSON lines in a temporary folder of the caller's.
+    """Items that were taken from the caller: a file of JSON lines in a temporary folder.
 
     Attributes:
-        path: of the file. operation: what they are items of. count: how many there are.
+        path: the path of the file. operation: the operation whose arguments the items are.
+        count: how many items were taken (count).
     """
 
     def __init__(self, folder: Path, operation: AnyOperation) -> None:
@@ -30,10 +31,10 @@ class StagedItems:
         self._out = os.fdopen(open_private(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
 
     def add(self, item: AnyItem) -> None:
-        """Take one.
+        """Take one item.
 
         Raises:
-            ManifestError: it can't be written as JSON.
+            ManifestError: the item can't be written as JSON.
         """
         try:
             self._out.write(msgspec.json.encode(item) + b"\n")
@@ -42,7 +43,7 @@ class StagedItems:
         self.count += 1
 
     def close(self) -> None:
-        """Note that no more items come."""
+        """Close the file: no more items come."""
         self._out.close()
 
 
@@ -50,7 +51,7 @@ def operation_of(operation: "str | type[AnyOperation]") -> AnyOperation:
     """Return the installed operation of that name or class.
 
     Raises:
-        ManifestError: there is none, or the class is another one than the installed one of its name.
+        ManifestError: no operation of that name is installed, or it is not an instance of the class that was given.
     """
     name = operation if isinstance(operation, str) else operation.name
     try:
@@ -64,7 +65,7 @@ def operation_of(operation: "str | type[AnyOperation]") -> AnyOperation:
 
 
 def stage(folder: Path, operation: AnyOperation, items: Iterable[AnyItem]) -> StagedItems:
-    """Take all of `items`; see `StagedItems.add` for what is raised."""
+    """Take all of `items`; raises as `StagedItems.add` does."""
     staged = StagedItems(folder, operation)
     try:
         for item in items:
@@ -75,7 +76,7 @@ def stage(folder: Path, operation: AnyOperation, items: Iterable[AnyItem]) -> St
 
 
 async def stage_async(folder: Path, operation: AnyOperation, items: Items) -> StagedItems:
-    """Stage the items of an iterable as `stage` does, also of an asynchronous one."""
+    """Take all of `items` as `stage` does; `items` may also be an asynchronous iterable."""
     if not isinstance(items, AsyncIterable):
         return stage(folder, operation, items)
     staged = StagedItems(folder, operation)

@@ -1,8 +1,8 @@
 """`bulk.run` and `bulk.map`: the library without async, in scripts and in notebooks, whose event loop runs already.
 
 The engine runs in an event loop of its own, in a thread of its own. The caller's thread waits for it, so that Ctrl-C
-raises KeyboardInterrupt there as everywhere: the run is cancelled, and what was recorded is kept. Items are taken, and
-progress is told, in the caller's thread.
+raises KeyboardInterrupt there as everywhere: the run is cancelled, and what was recorded is kept. The caller's thread
+also takes the items and calls the progress callback.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ def run(
     progress: Progress | None = None,
     **settings: Unpack[EngineSettings],
 ) -> Report:
-    """Run as `Engine.run` does, without async; `settings` are those of `Engine`.
+    """Run a manifest as `Engine.run` does, without async; `settings` are those of `Engine`.
 
     Raises:
         BulkError: nothing could be run.
@@ -50,7 +50,7 @@ def run(
 
 
 @overload
-def map(  # noqa: A001 - it is `bulk.map`, as the built-in one is for one machine
+def map(  # noqa: A001 - `bulk.map` is named after the built-in function
     operation: type[Returns[ResultT]],
     items: Iterable[AnyItem],
     *,
@@ -79,14 +79,13 @@ def map(  # noqa: A001
     progress: Progress | None = None,
     **settings: Unpack[EngineSettings],
 ) -> Iterator[FinishedItem[Any]]:
-    """Map as `Engine.map` does, without async; `settings` are those of `Engine`. Nothing is sent before the first is
-    asked for.
+    """Map as `Engine.map` does, without async; `settings` are those of `Engine`.
 
-    Leaving the loop early stops the run.
+    No request is sent before the caller asks for the first item that has ended. Leaving the loop early stops the run.
 
     Raises:
-        BulkError: as of `Engine.map`.
-        KeyboardInterrupt: Ctrl-C; with `run_dir` the same call goes on.
+        BulkError: as for `Engine.map`.
+        KeyboardInterrupt: Ctrl-C; with `run_dir`, the same call again goes on with the run.
     """
     with tempfile.TemporaryDirectory(prefix="bulk-map-") as folder:
         staged = stage(Path(folder), operation_of(operation), items)
@@ -97,7 +96,7 @@ def map(  # noqa: A001
 
 
 class _Thread:
-    """The event loop in its thread, as the caller's thread sees it. Statuses wait here until the caller waits."""
+    """The event loop in its thread, as the caller's thread sees it. Statuses are kept here until the caller waits."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
@@ -106,7 +105,7 @@ class _Thread:
 
     @contextmanager
     def engine(self, settings: EngineSettings) -> "Iterator[tuple[_Thread, Engine]]":
-        """Lend an engine inside its block."""
+        """Enter the block of an engine, and yield this thread and the engine."""
         engine = Engine(**settings)
         use_uvloop = importlib.util.find_spec("uvloop") is not None
         with (
@@ -116,13 +115,13 @@ class _Thread:
             yield self, engine
 
     def tell(self, status: RunStatus) -> None:
-        """Keep a status for the caller; called in the event loop."""
+        """Keep a status for the progress callback; called in the event loop."""
         if self._progress is not None:
             self._told.put(status)
 
     def call(self, function: Callable[[], Awaitable[T]]) -> T:
-        """Return what `function` returns; progress is told meanwhile. Whatever interrupts the wait cancels it, and
-        waits."""
+        """Return the result of `function`, and call the progress callback meanwhile. If the wait is interrupted, cancel
+        the function and wait until it has ended."""
         assert self._portal is not None, "inside of its block"
         has_ended = threading.Event()
 
@@ -146,7 +145,7 @@ class _Thread:
         return future.result()
 
     def each(self, outcomes: AsyncGenerator[FinishedItem[Any], None]) -> Generator[FinishedItem[Any], None, None]:
-        """Yield what an async generator gives; it is closed with this one."""
+        """Yield the items of an asynchronous generator, which is closed together with this generator."""
         try:
             while (one := self.call(lambda: anext(outcomes, None))) is not None:
                 yield one
@@ -157,9 +156,9 @@ class _Thread:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C raise KeyboardInterrupt within an `asyncio.run` of the caller's too.
+    """Let Ctrl-C raise KeyboardInterrupt even if the caller runs inside `asyncio.run`.
 
-    Its own handler only asks the task that waits here to end, which can't hear of it.
+    The handler of `asyncio.run` only cancels the caller's task, and that task can't notice while it is blocked here.
     """
     current = signal.getsignal(signal.SIGINT)
     owner = getattr(current.func, "__self__", None) if isinstance(current, functools.partial) else None

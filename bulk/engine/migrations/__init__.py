@@ -1,4 +1,4 @@
-"""What surrounds the run of a migration: it is looked at before, and taken back afterwards.
+"""What surrounds the run of a migration: a look at its items before and after the run, and the way back.
 
 `live_plan.py` looks at each item before the run, and `live_check.py` after it.
 

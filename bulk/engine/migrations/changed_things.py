@@ -1,4 +1,4 @@
-"""What an item changes, such as a file or a webhook, so that items of a manifest that change the same are known."""
+"""The things that items change, such as files or webhooks, to find items of a manifest that change the same thing."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,11 +13,11 @@ from bulk.operation import Item
 from bulk.storage.temporary_rows import TemporaryRows
 
 Thing = tuple[str, str]
-"""What an item changes, such as a file: its resource, and where or what it is."""
+"""A thing that an item changes, such as a file: its resource, and its place or name."""
 
 
 def things_of(job: Job, row: Mapping[str, Any]) -> frozenset[Thing]:
-    """Return what an item changes, by its line of the results; nothing: nobody can tell it from other things."""
+    """Return the things that an item changes, by its line of the results; empty: they can't be told from others."""
     operation, result, things = job.operation, row["result"], list[str]()
     item = without_expect(msgspec.convert(row["item"], operation.Item))
     if isinstance(operation, ChangesThings):
@@ -30,13 +30,13 @@ def things_of(job: Job, row: Mapping[str, Any]) -> frozenset[Thing]:
 
 
 def without_expect(item: Item) -> Item:
-    """Return an item without what it expects before it changes something: what it expects it does not change."""
+    """Return an item without its field `expect`, which says what has to be there before and changes nothing."""
     return msgspec.structs.replace(item, expect=None) if getattr(item, "expect", None) is not None else item
 
 
 class Followers(TemporaryRows):
-    """Takes what each item changes, in running order, and tells which of them come behind another one that writes. A
-    context manager."""
+    """Finds items that come behind another item that writes the same thing. Items are added in running order. A context
+    manager."""
 
     def __init__(self) -> None:
         columns = "thing INTEGER, number INTEGER, job INTEGER, item INTEGER, writes INTEGER"
@@ -44,7 +44,7 @@ class Followers(TemporaryRows):
         self._number = 0
 
     def add(self, job: Job, row: Mapping[str, Any], *, writes: bool) -> None:
-        """Add an item, by its line of the results. `writes`: it is about to change what is there."""
+        """Add an item, by its line of the results. `writes`: the item is about to change what is there."""
         self._number += 1
         for thing in things_of(job, row):
             self.keep((short_63(*thing), self._number, job.number, row["index"], writes))

@@ -1,6 +1,6 @@
-"""The bytes that files had before a run, read by an ordinary run of its own: it keeps to limits and can be resumed.
+"""Reads the bytes that files had before a run, with an ordinary run, which keeps to limits and can be resumed.
 
-A file whose bytes are not those that git's name for them says is not taken for it.
+Bytes that do not match the name that git has for the blob are not used.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ _SAVED = "saved"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How files are read.
+    """Reads files from the platform.
 
     Attributes:
         programs: the folder in which programs that print tokens run.
@@ -44,15 +44,15 @@ class Reading:
     around: Surroundings
 
     async def read(self, run: str, files: Mapping[str, Iterable[FileBefore]]) -> dict[str, str]:
-        """Read files, and return where the bytes of each blob are, seen from the folder; those that are not there are
-        left out.
+        """Read files, and return the path of the bytes of each blob, relative to the folder; blobs that could not be
+        found are left out.
 
         Args:
-            run: name of the run directory: giving the same again goes on with it.
-            files: by the name of the credential that they are read with.
+            run: name of the run directory; a call with the same name again goes on with that run.
+            files: the files, by the name of the credential with which they are read.
 
         Raises:
-            BulkError: they can't be read now.
+            BulkError: the files can't be read now.
         """
         jobs: dict[str, object] = {}
         saved: dict[str, str] = {}
@@ -75,7 +75,7 @@ class Reading:
         section = section_of(self.platform, self.programs)
         text = msgspec.json.encode({"version": 1, "platform": section, "jobs": jobs}).decode()
         path.write_text(escaped(text), encoding="utf-8")
-        manifest = read_manifest(path, Overrides(), {})  # where the run was, whatever the environment says
+        manifest = read_manifest(path, Overrides(), {})  # the platform of the run, whatever the environment says
         around = replace(self.around, is_steered=False)
         report = await execute(manifest, Origin.of(manifest), self.folder / run, self.display, self.environ, around)
         if report.exit_code == ExitCode.CREDENTIAL_REFUSED:
@@ -87,10 +87,10 @@ class Reading:
 
 
 def section_of(platform: Platform, programs: Path | None) -> dict[str, object]:
-    """Return the section `platform` of a manifest that goes where this one does.
+    """Return the section `platform` of a manifest for the same platform.
 
     Args:
-        programs: the folder in which programs that print tokens run; None: that of the manifest.
+        programs: the folder in which programs that print tokens run; None: the folder of the new manifest.
     """
     section: dict[str, object] = {
         "base_url": platform.base_url,
@@ -109,7 +109,7 @@ def section_of(platform: Platform, programs: Path | None) -> dict[str, object]:
 
 
 def _is_blob(path: Path, name: str) -> bool:
-    """Return whether a file has the bytes that git calls so."""
+    """Return whether the bytes of a file are the blob that git names `name`."""
     try:
         size = path.stat().st_size
         sha = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)

@@ -1,7 +1,7 @@
-"""Whether what a run has left on the platform is still as it left it: `bulk verify RUN --live`.
+"""Checks whether the platform is still as a run has left it: `bulk verify RUN --live`.
 
-Every item that wrote is looked at again as a live plan does (`live_plan.py`), with nothing but reads. One that would
-write now has moved. What a later item of the same run has written over is no difference.
+Every item that wrote is looked at again as in a live plan (`live_plan.py`), with nothing but reads. An item that would
+write now has moved. A thing that a later item of the same run has written over is no difference.
 """
 
 import tempfile
@@ -39,10 +39,10 @@ T = TypeVar("T")
 WROTE: Final = frozenset((OutcomeKind.SUCCEEDED,))
 
 MOST_REASONS: Final = 3
-"""Reasons that are told why items can't be looked at (count)."""
+"""At most this many reasons why items can't be looked at are told (count)."""
 
 _ELSEWHERE: Final = "elsewhere"
-"""Of an item whose organization the run has renamed later."""
+"""The verdict on an item whose organization the run has renamed later."""
 
 Turn = tuple[int, int]
 """When an item has its turn: the number of its job, and its place there."""
@@ -63,12 +63,12 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found.
+    """The result of a look at what a run has left.
 
     Attributes:
         equal, unseen: items that are as the run left them, and those that can't be looked at (counts).
         rewritten: items over which a later item of the run has written (count).
-        requests: that were sent (count). moved: what somebody else has changed since.
+        requests: requests that were sent (count). moved: items whose things another user has changed since.
         reasons: why items could not be looked at, such as a credential that may not: the first few, each once.
     """
 
@@ -81,10 +81,10 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verified(Verification, frozen=True, kw_only=True):
-    """What was found of a run directory, and of what the run has left.
+    """The result of the verification of a run directory, and of a look at what the run has left.
 
     Attributes:
-        live: what is there now.
+        live: the result of the look at the platform.
     """
 
     live: Live
@@ -93,7 +93,7 @@ class Verified(Verification, frozen=True, kw_only=True):
 async def look_back(
     run_dir: Path, *, overrides: Overrides, environ: Mapping[str, str], cache: Path | None, display: Display
 ) -> Live:
-    """Look at every item that a run wrote.
+    """Look again at every item of a run that wrote.
 
     Raises:
         BulkError: the run can't be read, its items have changed, or not all of them can be looked at now.
@@ -131,10 +131,10 @@ async def look_back(
 
 
 def _refuse_other_files(manifest: Manifest, run_dir: Path, look: Path) -> None:
-    """Refuse to compare where a file that an item names, as it was read for the look in `look`, is not what was sent.
+    """Refuse to compare if a file that an item names, as the look in `look` has read it, is not the one that was sent.
 
     Raises:
-        RunDirectoryError: it is not.
+        RunDirectoryError: a file is not the one that was sent.
     """
     names = [run_dir / name for name in sorted(set(map(index_name, manifest.jobs))) if (run_dir / name).exists()]
     with ExitStack() as stack:
@@ -148,12 +148,12 @@ def _refuse_other_files(manifest: Manifest, run_dir: Path, look: Path) -> None:
 
 
 def _from_here(job: Job, run_dir: Path) -> Job:
-    """Return a job whose items are read where the run has kept those of standard input."""
+    """Return a job whose items from standard input are read from the copy in the run directory."""
     return replace(job, items_path=source_path(job, run_dir)) if job.items_path is not None else job
 
 
 def _known(job: Job, view: LedgerView, run_dir: Path, place: Path) -> Job:
-    """Return a job whose items, where they were made from results, are those that the run has made and written."""
+    """Return a job whose items, if they were made from results, are the ones that were made in the run and wrote."""
     made = derived_path(job, run_dir)
     if job.derivation is None or job.operation.is_read or not made.is_file():
         return job
@@ -176,7 +176,7 @@ def _only_begun(wanted: Manifest, view: LedgerView) -> Manifest:
 
 
 def _looking_back(job: Job) -> Job:
-    """Return a job whose items were done: what they have made is there, and not what they expected before."""
+    """Return a job for items that were done: what they made is there now, and what they expected before is not."""
     operation = job.operation
     base: Any = type(operation)
     steps: Callable[[Any], Steps] | None = operation.steps_to_look_back if isinstance(operation, LooksBack) else None
@@ -204,7 +204,7 @@ def _written(view: LedgerView, job: Job) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """What an item that is not as it was left has changed and no later item of the run has: that is looked at alone."""
+    """The part of a moved item that no later item of the run has changed too, which is looked at alone."""
 
     job: Job
     item: Item
@@ -219,7 +219,7 @@ def _compared(manifest: Manifest, view: LedgerView, seen: LedgerView, requests: 
         if job.operation.is_read:
             continue
         looks = map(orjson.loads, seen.lines(job=job.name))
-        # of items that were made from results, only those that wrote were looked at
+        # if the items were made from results, only those that wrote were looked at
         pairs = (
             zip(_written(view, job), looks, strict=False)
             if job.derivation is not None
@@ -259,17 +259,17 @@ def _compared(manifest: Manifest, view: LedgerView, seen: LedgerView, requests: 
 
 
 def _verdict(look: dict[str, Any]) -> tuple[str, str]:
-    """Return what an item would do now, and why; also why it can't be looked at."""
+    """Return what an item would do now, and why; or BLIND, and why it can't be looked at."""
     verdict, digest, why, _ = verdict_of(look)
     if verdict == CHANGE and digest == NO_DIGEST:
-        return BLIND, ""  # it writes whatever stands there
+        return BLIND, ""  # the item writes, whatever the platform holds
     error, result = look["error"], look["result"]
     is_seen = error["code"] not in NOT_SEEN if error is not None else result["is_seen"]
     return (verdict if is_seen else BLIND), why
 
 
 def _narrowed(job: Job, row: Mapping[str, Any], left: Collection[Thing]) -> Item | None:
-    """Return what an item, by its line of the results, does to these of its things; None: it can't be divided."""
+    """Return an item that does only what an item, by its line of results, did to the things `left`; None: none can."""
     operation = job.operation
     if not isinstance(operation, ChangesThings):
         return None
@@ -280,7 +280,7 @@ def _narrowed(job: Job, row: Mapping[str, Any], left: Collection[Thing]) -> Item
 
 
 def _only_rests(wanted: Manifest, rests: Sequence[_Rest]) -> Manifest:
-    """Return the manifest of a look at them alone."""
+    """Return the manifest for a look at the rests alone."""
     jobs = []
     for job in wanted.jobs:
         items = tuple(msgspec.to_builtins(rest.item) for rest in rests if rest.job.number == job.number)
@@ -290,7 +290,7 @@ def _only_rests(wanted: Manifest, rests: Sequence[_Rest]) -> Manifest:
 
 
 def _with_rests(live: Live, rests: Sequence[_Rest], seen: LedgerView, requests: int) -> Live:
-    """Return what was found, with what was found of the rests, which were looked at in their order."""
+    """Return the result with that of the rests added. The rests were looked at in their order."""
     moved, unseen = list(live.moved), 0
     looks = [look for job in dict.fromkeys(rest.job.name for rest in rests) for look in seen.lines(job=job)]
     for rest, look in zip(rests, map(orjson.loads, looks), strict=True):
@@ -332,12 +332,12 @@ def _last(manifest: Manifest, view: LedgerView, wanted: frozenset[Thing]) -> dic
 
 
 def _organization(item: Mapping[str, Any]) -> str:
-    """Return the organization that an item is about, by the name that it has after it, in lower case."""
+    """Return the organization that an item is about, by the name that it has after the item, in lower case."""
     return str(item.get("owner") or item.get("login") or item.get("org") or "").casefold()
 
 
 def _renamed(manifest: Manifest, view: LedgerView) -> dict[str, Turn]:
-    """Return when the run has renamed an organization, by the name that it had."""
+    """Return when the run has renamed each organization, by the name that it had before, in lower case."""
     found: dict[str, Turn] = {}
     for job in manifest.jobs:
         if {"org", "login"} <= set(job.operation.Item.__struct_fields__):

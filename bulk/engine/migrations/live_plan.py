@@ -1,7 +1,7 @@
-"""The live plan: every item that writes is looked at, by a run of its own that sends nothing but reads.
+"""The live plan: a run of its own, which sends nothing but reads, looks at every item that writes.
 
-It is the ordinary engine, so that limits, retries and stored answers count; only what it does with an item ends before
-the first write (`bulk/execute/preview.py`). Items that are made from results can't be looked at: they count as pending.
+The ordinary engine does it, so that limits, retries and stored answers count; only the work on an item ends before the
+first write (`bulk/execute/preview.py`). Items that are made from results can't be looked at: they count as pending.
 """
 
 import tempfile
@@ -33,20 +33,20 @@ from bulk.status import Display, Silence
 from bulk.storage.disk_threads import beside
 
 NO_DIGEST = bytes(16).hex()
-"""Of an item of which nothing was seen."""
+"""The digest of an item of which nothing was seen."""
 LOOK = "look"
-"""The folder of the run that looks."""
+"""Folder of the run that looks at the items."""
 
 BEHIND = "an earlier item of the manifest changes it first: it needs a plan of its own, when that item is done"
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was found.
+    """The result of a look at the items of a manifest.
 
     Attributes:
-        plan: for the file.
-        requests: that were sent (count); free: of them, answered with 304.
+        plan: the plan to be written to a file.
+        requests: requests that were sent (count). free: those of them that were answered with 304 (count).
         shown: the first items that would change or that are in conflict, in a few words.
     """
 
@@ -70,7 +70,7 @@ async def look_at(
 
     Args:
         cache: folder of stored validators and bodies; None: none are kept.
-        most_shown: items of which the look tells (count).
+        most_shown: at most this many items are shown (count).
 
     Raises:
         BulkError: the manifest can't be used, or not all of its items can be looked at now.
@@ -106,10 +106,10 @@ async def look_at(
 async def look_in(
     manifest: Manifest, place: Path, environ: Mapping[str, str], display: Display, around: Surroundings
 ) -> tuple[LedgerView, Report] | None:
-    """Look at the items that write and are known; returns what was found of each. None: there are none.
+    """Look at the items that write and are known; return the ledger and report of that run. None: no such items.
 
     Raises:
-        BulkError: not all of them can be looked at now.
+        BulkError: not all of these items can be looked at now.
     """
     wanted = _to_look_at(manifest)
     if not wanted.jobs:
@@ -123,9 +123,9 @@ async def look_in(
 
 
 def _to_look_at(manifest: Manifest) -> Manifest:
-    """Return the jobs that write and whose items are known, in their order and without what they wait for.
+    """Return the manifest with only the jobs that write and whose items are known, in their order and without needs.
 
-    One that writes over what another leaves may do so because it needs that one.
+    Overwrites are allowed, because a job that needs another one may write over what that one leaves.
     """
     jobs = [job for job in manifest.jobs if not job.operation.is_read and job.derivation is None]
     bare = [
@@ -153,7 +153,7 @@ def _folded(manifest: Manifest, view: LedgerView | None, most: int) -> tuple[dic
                     shown.append((job, row["index"], verdict, item, why))
         behind = followers.found()
     for number, index in behind:
-        # what it will find is what that item leaves: what somebody else changes meanwhile could not be told from it
+        # the item will find what the earlier one leaves, and a change by another user could not be told from that
         place = index * RECORD_BYTES
         counts[number][VERDICTS[records[number][place]]] -= 1
         counts[number][CONFLICT] += 1
@@ -176,7 +176,7 @@ def _seen(job: Job, counts: Mapping[str, int], records: bytes) -> JobSeen:
 
 
 def verdict_of(row: dict[str, object]) -> tuple[str, str, str, dict[str, object]]:
-    """Return verdict, digest, why and the item of a line of results."""
+    """Return the verdict, the digest, the reason and the item of a line of results."""
     result, item, error = row["result"], row["item"], row["error"]
     assert isinstance(item, dict), "every line has an item"
     if row["outcome"] == OutcomeKind.SUCCEEDED and isinstance(result, dict):

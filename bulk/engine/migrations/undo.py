@@ -1,9 +1,9 @@
-"""A manifest that takes a run back: `bulk undo RUN -o FILE`.
+"""Writes a manifest that takes a run back: `bulk undo RUN -o FILE`.
 
 It is an ordinary manifest, to be read, checked, planned and run as any other. Its jobs stand in reverse order and need
-each other the other way round, and within each the last item comes first. Each item says what the run has left, so that
-what somebody else has changed since is a conflict and stays. What can't be taken back is listed beside it, with the
-reason. Bytes of files are read now, from the commits before the run's own.
+each other the other way round, and in each job the last item comes first. Each item says what the run has left, so that
+a value that another user has changed since is a conflict and stays. Items that can't be taken back are listed in a file
+beside the manifest, with the reason. Bytes of files are read now, from the commits before those of the run.
 """
 
 import json
@@ -36,7 +36,7 @@ from bulk.storage.disk_threads import beside
 
 BYTES_GONE = "its bytes can't be read any more, neither at the commit before its write nor in a file that was equal"
 _UNREAD = ".part"
-"""Ends the names of files with items whose bytes are still to be read."""
+"""Suffix of files with items whose bytes are still to be read."""
 
 REMOVED = "a later item removed it, and it does not come back"
 COMES_ANEW = "a later item removed it, and it comes back under another number, as it was then"
@@ -69,13 +69,13 @@ async def write_undo(
     environ: Mapping[str, str],
     surroundings: Surroundings | None = None,
 ) -> UndoSummary:
-    """Write a manifest that takes the run in `run_dir` back, and what belongs to it.
+    """Write a manifest that takes the run in `run_dir` back, and the files that belong to the manifest.
 
     Args:
         out: the manifest's file; `NAME.d/` beside it gets its items and the bytes of files, `NAME.txt` what is lost.
 
     Raises:
-        UsageError: one of these is there already.
+        UsageError: one of these files exists already.
         BulkError: the run can't be read or is under way, or bytes of files can't be read from the platform.
     """
     around = surroundings or Surroundings(handles_signals=True)
@@ -100,7 +100,7 @@ async def write_undo(
 
 @dataclass(slots=True)
 class _Part:
-    """Items of one operation that take a job back."""
+    """The items of one operation that take a job back."""
 
     name: str
     job: Job
@@ -110,13 +110,13 @@ class _Part:
 
 @dataclass(slots=True)
 class _Writing:
-    """What is written, and where.
+    """Writes the manifest and the files beside it.
 
     Attributes:
-        names: those that items taken back later use, in lower case, and what bears them now.
-        anew: lanes of what comes back under another number; gone: of them, what was not there before the run either.
-        removed: lanes of what the run has removed for good.
-        told_anew: changes of such things, with their lanes: what is lost of them.
+        names: by the names that items taken back later use, in lower case, the present names of the same owners.
+        anew: lanes of things that come back under another number. gone: those of them that the run had made itself.
+        removed: lanes of things that the run has removed for good.
+        told_anew: for each earlier change of a thing that comes back anew, its lanes and the line that tells of it.
     """
 
     manifest: Manifest
@@ -148,12 +148,12 @@ class _Writing:
             )
         for path in (self.out, self.folder, self.list_path):
             if path == self.folder and (path / READS).is_dir() and any(path.glob(f"*{_UNREAD}")):
-                continue  # an earlier call that could not read all bytes: it goes on
+                continue  # an earlier call could not read all bytes: this one goes on
             if path.exists() or path.is_symlink():
                 raise UsageError(f"{path} exists already; name another file with -o, or move it away")
 
     def gather(self, view: LedgerView) -> None:
-        """Write the items of each job, whatever becomes of the bytes of their files."""
+        """Write the items of each job, before it is known whether the bytes of their files can be read."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with ExitStack() as stack:
@@ -177,7 +177,7 @@ class _Writing:
             self.told_anew.append((taken.lanes, _told(taken, COMES_ANEW)))
             return
         if taken.removes and taken.removes <= self.anew:
-            self.gone.update(taken.removes)  # the run has made it and removed it
+            self.gone.update(taken.removes)  # the run has made and removed the thing
             return
         if taken.way.comes_anew:
             self.anew.update(taken.lanes)
@@ -198,7 +198,7 @@ class _Writing:
         part.items += 1
 
     def _readable(self, file: FileBefore) -> FileBefore:
-        """Return where bytes can be read now: what holds them may bear another name until it is taken back."""
+        """Return where the bytes of a file can be read now: the owner may bear another name until it is taken back."""
         owner = str(file.item[file.owner_field])
         name = self.names.get(owner.casefold(), owner)
         return msgspec.structs.replace(file, item={**file.item, file.owner_field: name})
@@ -211,19 +211,19 @@ class _Writing:
             if any(part.name == name for part in self.parts.values()):
                 name = f"{name}-{operation.partition('.')[2]}"
             found = self.parts[job.number, operation] = _Part(name, job, operation)
-            if is_own:  # what a job has changed twice is changed back before it is removed
+            if is_own:  # a thing that a job has changed twice is changed back before it is removed
                 self.parts = {(job.number, operation): found, **self.parts}
         return found
 
     def files(self) -> dict[str, list[FileBefore]]:
-        """Return whose bytes are needed, by credential: of equal bytes one file."""
+        """Return the files whose bytes are needed, by credential; one of several files with equal bytes."""
         files: dict[str, list[FileBefore]] = {}
         for credential, file in self.wanted.values():
             files.setdefault(credential, []).append(file)
         return files
 
     def elsewhere(self, there: Mapping[str, str]) -> dict[str, list[FileBefore]]:
-        """Return all other files with bytes that are not `there`, by credential: of one alone they may be gone."""
+        """Return all other files with bytes that are not in `there`, by credential: only the first file may be gone."""
         files: dict[str, list[FileBefore]] = {}
         for part in self.parts.values() if len(there) < len(self.wanted) else ():
             with (self.folder / f"{part.name}{_UNREAD}").open("rb") as lines:
@@ -236,7 +236,7 @@ class _Writing:
         return files
 
     def finish(self, there: Mapping[str, str]) -> UndoSummary:
-        """Write the rest, without the items whose bytes are not there."""
+        """Write the manifest and the list of losses, without the items whose bytes are not in `there`."""
         try:
             self.lost += [told for lanes, told in self.told_anew if not self.gone.issuperset(lanes)]
             for part in self.parts.values():
@@ -309,7 +309,7 @@ class _Writing:
 
 
 def _closed(name: str, needed_by: Mapping[str, list[str]]) -> Iterator[str]:
-    """Yield the jobs that need a job, and those that need them."""
+    """Yield the jobs that need the job `name`, directly or through other jobs."""
     seen, rest = set[str](), [name]
     while rest:
         for other in needed_by.get(rest.pop(), ()):

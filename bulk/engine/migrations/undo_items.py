@@ -1,4 +1,4 @@
-"""What becomes of each item of a run that is taken back: an item of another operation, or a reason why not.
+"""How each item of a run is taken back: by an item of another operation, or not at all, with the reason.
 
 Items come in reverse order, a page at a time, so that what was written last is taken back first.
 """
@@ -18,7 +18,7 @@ from bulk.operation import AnyOperation, Item, find
 from bulk.report.tally import label
 
 PAGE_ITEMS: Final = 2_000
-"""Items that are looked up at once."""
+"""At most this many items are looked up at once (count)."""
 PAGE_BYTES: Final = 64 * 1024 * 1024
 
 NO_WAY_BACK = "nothing in the platform's interface takes it back"
@@ -29,13 +29,13 @@ HALF_DONE = "it failed after something had been written"
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """An item that the run has changed something with, and what takes it back.
+    """An item that has changed something in the run, and what takes it back.
 
     Attributes:
-        job: which job it is of. index: its place in the job.
+        job: the job of the item. index: the place of the item in the job.
         label: the item in a few words.
         way: what takes it back, or why nothing does.
-        lanes: what it has changed, as its operation names it. removes: what takes it back removes, in the same way.
+        lanes: the lanes of the item, which name what it has changed. removes: the lanes of what `way` removes.
     """
 
     job: Job
@@ -47,7 +47,7 @@ class Taken:
 
 
 def of_job(view: LedgerView, job: Job) -> Iterator[Taken]:
-    """Yield what a job has changed, the last item first."""
+    """Yield the items of a job that have changed something, the last one first."""
     if job.operation.is_read:
         return
     number, open_items = job.number, set(view.open_items(job.number))
@@ -76,7 +76,7 @@ def _lines(view: LedgerView, number: int, indexes: Sequence[int]) -> Mapping[int
 
 
 def _of_line(job: Job, index: int, row: dict[str, Any], before: Any) -> Taken | None:
-    """Return what takes an item back; None where it has changed nothing."""
+    """Return what takes an item back; None if the item has changed nothing."""
     kind = row["outcome"]
     if kind == OutcomeKind.UNKNOWN:
         return Taken(job, index, label(row["item"]), Irreversible(f"{IN_DOUBT}: {row['error']['message']}"))
@@ -90,7 +90,7 @@ def _of_line(job: Job, index: int, row: dict[str, Any], before: Any) -> Taken | 
 def _way_of(
     operation: AnyOperation, row: Mapping[str, Any], before: Any
 ) -> tuple[Undo | Irreversible, frozenset[str], frozenset[str]]:
-    """Return what takes back what a line of the results tells of, the lanes of its item, and what that removes."""
+    """Return the way to take back the item of a line of results, its lanes, and the lanes that the way removes."""
     none = frozenset[str]()
     if not isinstance(operation, Undoable):
         return Irreversible(NO_WAY_BACK), none, none
@@ -103,7 +103,7 @@ def _way_of(
 
 
 def _removed(way: Undo | Irreversible) -> frozenset[str]:
-    """Return what an item that takes back a creation removes, as its operation names it."""
+    """Return the lanes of what is removed by an item that takes back a creation."""
     if isinstance(way, Irreversible):
         return frozenset()
     operation = find(way.operation)

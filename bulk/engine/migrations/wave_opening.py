@@ -1,7 +1,7 @@
-"""`bulk approve RUN --wave N`: waves are opened that the run has and that wait for somebody, and no others.
+"""`bulk approve RUN --wave N`: opens waves that the run has and that wait for a person, and no others.
 
-A gate that opens by itself, a run that is complete and a wave that is none of its own are mistakes of whoever asks:
-what was meant would not happen, and would be noticed only when the run goes on.
+A gate that opens by itself, a run that is complete and a wave that the run does not have are mistakes of the caller:
+what was meant would not happen, which would be noticed only when the run goes on.
 """
 
 import os
@@ -26,7 +26,7 @@ def open_waves(run_dir: Path, wave: int, now: float) -> range:
         wave: number, from 1. now: UTC epoch seconds.
 
     Raises:
-        UsageError: the run has no such wave, it has passed it, or none of its waves waits for anybody.
+        UsageError: the run has no such wave, it has passed that wave, or none of its waves waits for a person.
         BulkError: the run can't be read, or what was decided can't be written.
     """
     run_state = run_state_of(LedgerView(run_dir), now)
@@ -53,6 +53,6 @@ def open_waves(run_dir: Path, wave: int, now: float) -> range:
 
 
 def _written(manifest: Manifest, jobs: Iterable[RunJob]) -> list[int | None]:
-    """Return how many items each job has that writes; None where that is not known yet."""
+    """Return how many items each job that writes has; None where that is not known yet."""
     items = {job.name: job.items for job in jobs}
     return [items.get(job.name) for job in manifest.jobs if not job.operation.is_read]

@@ -21,24 +21,27 @@ from bulk.manifest.reading import Overrides, read_manifest
 from bulk.status import Silence
 
 USUAL_S = 0.1
-"""How long an answer takes of which nothing was learnt (seconds)."""
+"""How long an answer takes if no latency was learnt (seconds)."""
 HOUR_S = 3600.0
 PROBES = 10
 """Reads that are sent to learn latencies from (count)."""
 LONG = 20_000
 SEEDS = ((2_000, 20), (LONG, 5))
-"""Rehearsals of a run with fewer items (counts): the range of 20 holds the real end nine times in ten."""
+"""How often a run with fewer than so many items is rehearsed (counts): 20 ends span the real one nine times in ten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the command line says.
+    """The arguments of the command line.
 
     Attributes:
-        budgets: requests in a window and its seconds, by category. faults: shares of the requests, by kind.
-        assumed: items of jobs whose items are made from results. learnt_from: earlier runs.
-        seeds: rehearsals (count); None: as many as the size allows. asks: also what would change the end.
-        is_offline: nothing is sent. probes: some reads are sent. tokens: that share the work (count).
+        budgets: requests in a window (count) and its length (seconds), by category.
+        faults: shares of the requests, by kind.
+        assumed: numbers of items of jobs whose items are made from results, by job name (counts).
+        learnt_from: run directories of earlier runs.
+        seeds: number of rehearsals (count); None: as many as the size allows.
+        asks: also rehearse what would change the end.
+        is_offline: nothing is sent. probes: some reads are sent. tokens: tokens that share the work (count).
     """
 
     budgets: Mapping[str, tuple[int, float]]
@@ -54,10 +57,11 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The manifest, and what the platform says of its budgets; latency_s: how long it took to say so (seconds).
+    """The manifest, and what the platform told of its budgets.
 
     Attributes:
-        learnt: from earlier runs and from what was sent for that.
+        latency_s: how long an answer of the platform took (seconds); None: the platform was not asked.
+        learnt: what was measured in earlier runs and in the reads that were sent for it.
     """
 
     manifest: Manifest
@@ -68,7 +72,7 @@ class Told:
 
 
 async def told(path: Path, given: Given, *, overrides: Overrides, environ: Mapping[str, str]) -> Told:
-    """Read the manifest, and ask for the budgets that were not given; send some reads where that is wished.
+    """Read the manifest, and ask for the budgets that were not given; send some reads if `--probe` was given.
 
     Raises:
         BulkError: the manifest can't be used, the platform can't be asked, or an earlier run can't be read.
@@ -109,7 +113,7 @@ async def told(path: Path, given: Given, *, overrides: Overrides, environ: Mappi
 
 
 def _refuse_unused(manifest: Manifest, given: Given, categories: AbstractSet[str]) -> None:
-    """Refuse what is given for a job or a category that is not there: it would change nothing."""
+    """Refuse arguments for a job or a category that the manifest does not have: they would change nothing."""
     jobs = {job.name: job for job in manifest.jobs}
     for name in given.assumed:
         if name not in jobs:
@@ -127,7 +131,7 @@ def _refuse_unused(manifest: Manifest, given: Given, categories: AbstractSet[str
 async def _probed(
     manifest: Manifest, run_dir: Path, overrides: Overrides, environ: Mapping[str, str], notes: list[str]
 ) -> tuple[Path, ...]:
-    """Run a few items of the jobs that read, without what those need; return that run, or nothing if no job reads."""
+    """Run a few items of the jobs that read, without the jobs they need; return the run, or nothing if no job reads."""
     reads = [job.name for job in manifest.jobs if job.operation.is_read and not job.derivation][:PROBES]
     if not reads:
         notes.append("no job reads, so that --probe could learn nothing")
@@ -150,7 +154,7 @@ async def _probed(
 
 
 def rehearsed(told: Told, given: Given) -> Rehearsed:
-    """Rehearse it; blocks.
+    """Rehearse the manifest with what was told and learnt; blocks.
 
     Raises:
         BulkError: an item can't be used.

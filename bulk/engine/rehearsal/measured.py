@@ -1,4 +1,4 @@
-"""What earlier runs tell of a platform: how long an answer takes, for each operation, and how much was lost."""
+"""What earlier runs tell of a platform: how long an answer takes, for each operation, and how many were lost."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -15,14 +15,14 @@ from bulk.operation import UnknownOperation, find
 from bulk.report.fold import fold
 
 MOST_LINES = 20_000
-"""Items of a job that are looked at (count): more tell nothing new."""
+"""At most this many items of a job are looked at (count): more tell nothing new."""
 LEAST_S = 0.0005
 OPENING_S = 0.5
-"""So long after the first one of a job, items still wait for connections to be made (seconds)."""
+"""For this long after the first item of a job, items still wait for connections to be made (seconds)."""
 ENOUGH = 10
-"""From so many later items on, the first ones are left out (count)."""
+"""If there are at least this many later items, those first ones are left out (count)."""
 EXTREME = 0.1
-"""Share of the items at either end that tell of something else: a wait for a budget, a busy machine."""
+"""Share of the items at either end that is left out: their times show a wait for a budget, or a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,11 @@ class Measured:
     """What was learnt.
 
     Attributes:
-        request_s: how long an answer takes, by operation (seconds, mean). spread: its standard deviation, of the mean.
+        request_s: how long an answer takes, by operation (seconds, mean).
+        spread: the standard deviation of that (share of the mean).
         per_second: requests of the fastest job (count a second); None: none was seen.
         lost: share of the requests whose answer was lost.
-        items, runs: what it was learnt from (counts).
+        items, runs: items and runs that were measured (counts).
     """
 
     request_s: dict[str, float] = field(default_factory=dict)
@@ -45,10 +46,10 @@ class Measured:
 
 
 def measured(run_dirs: Sequence[Path]) -> Measured:
-    """Return what these runs tell.
+    """Return what the runs in these directories tell of the platform.
 
     Raises:
-        RunDirectoryError: one can't be read.
+        RunDirectoryError: a run can't be read.
     """
     request_s: dict[str, list[float]] = {}
     spreads: dict[str, list[float]] = {}
@@ -87,8 +88,8 @@ def measured(run_dirs: Sequence[Path]) -> Measured:
 
 
 def _usual(took: Iterable[tuple[str, float]]) -> tuple[float, float]:
-    """Return how long an item takes that began at these times (seconds, mean and standard deviation), without the ones
-    that made connections and those that took unusually long."""
+    """Return how long items took (seconds, mean and standard deviation), without items that waited for connections and
+    without the fastest and slowest ones. `took`: when each item began, and its time."""
     rows = sorted((datetime.fromisoformat(began).timestamp(), seconds) for began, seconds in took)
     later = [seconds for began, seconds in rows if began > rows[0][0] + OPENING_S]
     found = sorted(later if len(later) >= ENOUGH else [seconds for _, seconds in rows])

@@ -1,6 +1,6 @@
 """A model of the platform: windows of its budgets, how long answers take, and what share of them is lost.
 
-It knows nothing of what is asked but how often and when. Latencies are drawn around the learnt ones.
+The model ignores the content of requests: only their number and times count. Latencies are drawn around learnt ones.
 """
 
 import random
@@ -19,7 +19,7 @@ FAULTS = (LOST, UNAVAILABLE)
 COMMIT_S = 0.004
 """How long the disk takes to make a group durable (seconds)."""
 JITTER = 0.3
-"""How far latencies spread around their mean, of the mean, where that was not learnt."""
+"""How far latencies spread around their mean if that was not learnt (share of the mean)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class ModelBudget:
     """A budget as the platform has it: requests in a window, its length, and what is left of the one under way.
 
     Attributes:
-        limit, remaining: requests (counts); seconds: of a window; ends_in_s: of the one under way; None: none is.
+        limit, remaining: requests in a window, and left in the one under way (counts). seconds: length of a window.
+        ends_in_s: when the window under way ends (seconds from now); None: none is under way.
     """
 
     limit: int
@@ -36,14 +37,14 @@ class ModelBudget:
     ends_in_s: float | None = None
 
     def times(self, count: int) -> "ModelBudget":
-        """Return that of so many tokens: this one as it is, and others that are full."""
+        """Return the budget of `count` tokens together: this one as it is, and others that are full."""
         others = (count - 1) * self.limit
         return replace(self, limit=self.limit + others, remaining=self.remaining + others)
 
 
 @dataclass(slots=True)
 class ModelWindow:
-    """One budget of one credential, as time goes by; `windows`: that were spent from (count)."""
+    """One budget of one credential, as time goes by; `windows`: windows from which requests were spent (count)."""
 
     budget: ModelBudget
     ends_at: float | None
@@ -52,12 +53,12 @@ class ModelWindow:
     spent: int = 0
 
     def roll(self, now: float) -> None:
-        """Begin anew where the window is over."""
+        """Clear the window if it is over."""
         if self.ends_at is not None and now >= self.ends_at:
             self.ends_at, self.used = None, 0
 
     def take(self, now: float) -> bool:
-        """Count a request; False: nothing is left."""
+        """Count a request, and return whether the budget allows it."""
         self.roll(now)
         if self.ends_at is None:
             self.ends_at, self.used = float(int(now)) + self.budget.seconds, 0
@@ -70,7 +71,7 @@ class ModelWindow:
         return True
 
     def reset_at(self, now: float) -> int:
-        """Return when it is full again (UTC epoch seconds)."""
+        """Return when the budget is full again (UTC epoch seconds)."""
         return int(self.ends_at if self.ends_at is not None else now + self.budget.seconds)
 
 
@@ -80,8 +81,8 @@ class Model:
 
     Attributes:
         budgets: by category; a category without one is not limited.
-        answer_s: how long an answer takes, by operation (seconds). spread: its standard deviation, of the mean.
-        default_s: for all else (seconds).
+        answer_s: how long an answer takes, by operation (seconds). spread: its standard deviation (share of the mean).
+        default_s: how long all other answers take (seconds).
         commit_s: how long the disk takes to make a group durable (seconds).
         faults: shares of the requests, by kind: an answer that is lost after the effect, a 503.
     """
@@ -132,14 +133,14 @@ class ModelWire:
         may_leave: Callable[[], bool] | None = None,
         holder: Any = None,
     ) -> Reply | Failure:
-        """Answer after a while."""
+        """Answer a request after the latency of its operation."""
         if may_leave is not None and not may_leave():
             return Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.CONNECTION, message="withheld")
         model, clock = self._model, self._clock
         if request.path == "/rate_limit":
             await clock.sleep(model.default_s)
             return self._limits(token)
-        if request.path == "/user":  # whose the token is, nobody knows
+        if request.path == "/user":  # the model does not know whose token it is
             return Reply(status=404, headers={})
         _, category, operation, _, key = request.path.split("/", 4)
         self.requests[category] = self.requests.get(category, 0) + 1

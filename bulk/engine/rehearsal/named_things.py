@@ -1,4 +1,4 @@
-"""What a manifest takes to be there already, for a platform on which its items are to be tried.
+"""Finds the things that a manifest expects on the platform, for a sandbox on which its items are to be tried.
 
 Only names are known: organizations, repositories and enterprise teams. What a job creates itself is left out, and what
 has a number of its own (a webhook, a ruleset, a configuration) can't be made up.
@@ -19,7 +19,7 @@ _README = {"README.md": "# Rehearsal\n"}
 
 
 def seed_of(manifest: Manifest) -> dict[str, Any]:
-    """Return a seed file of the sandbox with what the items name; blocks.
+    """Return the content of a seed file of the sandbox, with the things that the items name; blocks.
 
     Raises:
         ManifestError: an item can't be used.
@@ -33,7 +33,7 @@ def seed_of(manifest: Manifest) -> dict[str, Any]:
         checked = check(manifest, Path(folder), stdin=None, progress=lambda _: None)
         for job in manifest.jobs:
             if job.derivation is not None:
-                continue  # made from results: nobody knows them yet
+                continue  # made from results: these items are not known yet
             for entry in all_of(EntryStream(checked, job.number, Path(folder))):
                 owner, repository, enterprise = owner_of(entry.item)
                 if owner and not enterprise:

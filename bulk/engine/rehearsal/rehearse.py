@@ -37,9 +37,9 @@ from bulk.status import Silence
 
 TOKEN = "rehearsal-" + "0" * 20
 TICK_S = 60.0
-"""How often the status is made that nobody reads (seconds)."""
+"""Time between two statuses, which nobody reads in a rehearsal (seconds)."""
 BINDING = 0.5
-"""A budget is what limits the run where it is spent for so much of it (share)."""
+"""A budget decides the end of the run if more than this part of it is spent (share)."""
 
 
 class JobCourse(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,11 +62,11 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         ends_s: when the last item ended (seconds from the start).
-        requests: that were sent, by category (counts).
+        requests: requests that were sent, by category (counts).
         jobs: one entry for each job, in running order.
         limit: what decides the end: a category, or `latency` where it is the time that answers take.
-        windows: of that category that were spent from (count).
-        to_spare: requests left in the last of them (count); None where no budget was spent from.
+        windows: windows of that category from which requests were spent (count).
+        to_spare: requests left in the last of these windows (count); None if no budget was spent from.
         exit_code, why: how the run would end: its exit code, and the reason where that is not 0.
     """
 
@@ -104,7 +104,7 @@ class _NoLedger:
                 self.first.setdefault(entry.job, now)
 
     def view(self) -> "_NoLedger":
-        """Return itself: nothing stands in it."""
+        """Return itself: no records stand in it."""
         return self
 
     def timeline(self, *, newest: bool = False) -> list[Any]:
@@ -117,7 +117,7 @@ class _NoLedger:
 
 
 def stand_ins(checked: Checked, assumed: Mapping[str, int]) -> tuple[Manifest, tuple[str, ...]]:
-    """Return the manifest with items that stand for those made from results, and what was assumed of them.
+    """Return the manifest with stand-ins for the items made from results, and notes on what was assumed of them.
 
     Args:
         assumed: how many items such a job will have, by its name (`--assume`).
@@ -160,16 +160,16 @@ def model_of(
     """Return the model of a platform with these budgets, by category.
 
     Args:
-        latency_s: of what was not learnt (seconds).
+        latency_s: latency of operations of which none was learnt (seconds).
     """
     return Model(budgets=budgets, answer_s=learnt.request_s, spread=learnt.spread, default_s=latency_s, faults=faults)
 
 
 def rehearse(checked: Checked, model: Model, workspace: Path, seed: int = 1) -> Course:
-    """Run it in virtual time; blocks for some tenth of a millisecond for each request.
+    """Run a checked manifest in virtual time; blocks for some tenth of a millisecond for each request.
 
     Args:
-        checked: of a manifest without derived jobs (`stand_ins`). workspace: where the check has put its files.
+        checked: a checked manifest without derived jobs (`stand_ins`). workspace: folder with the files of the check.
     """
     return anyio.run(
         functools.partial(_run, checked, model, workspace, seed),
@@ -211,7 +211,7 @@ async def _run(checked: Checked, model: Model, workspace: Path, seed: int) -> Co
     untyped: Any = ledger
     while True:
         left = [job.left for job in progress]
-        cut(manifest.jobs, manifest.limits.waves, progress)  # gates that people open are open
+        cut(manifest.jobs, manifest.limits.waves, progress)  # gates that people open count as open
         run = Run(checked, untyped, state, credentials, Silence(), around)
         ended = await run.execute()
         if not limits.waves or not run.has_run_dry or left == [job.left for job in progress]:
@@ -253,12 +253,13 @@ def _course(checked: Checked, ledger: _NoLedger, wire: ModelWire, ends_s: float,
 
 
 class Rehearsed(msgspec.Struct, frozen=True, kw_only=True):
-    """What came out of all rehearsals.
+    """The result of all rehearsals.
 
     Attributes:
-        course: of the middle one. earliest_s, latest_s: ends of all of them (seconds from the start).
-        seeds: rehearsals (count).
-        what_if: by what would be otherwise, the end then (seconds from the start).
+        course: course of the middle rehearsal by its end. earliest_s, latest_s: the earliest and the latest end of all
+            rehearsals (seconds from the start).
+        seeds: number of rehearsals (count).
+        what_if: for each change, such as a second token, the end with it (seconds from the start).
         notes: what was assumed.
         seen: the most requests that earlier runs have sent (count a second); None: not known.
     """
@@ -313,7 +314,7 @@ def rehearse_all(
 
 
 def _changes(model: Model, manifest: Manifest) -> list[tuple[str, Model, Any]]:
-    """Return what might be otherwise: its name, the model then, and the limits then."""
+    """Return the changes to rehearse, each with its name, the changed model and the changed limits."""
     limits = manifest.limits
     doubled = {name: budget.times(2) for name, budget in model.budgets.items()}
     lossy = {**model.faults, "drop-after": model.faults.get("drop-after", 0.0) + 0.01}

@@ -1,7 +1,7 @@
-"""Operations as a rehearsal asks for them: with their lanes and categories, and requests of the learnt number.
+"""Stand-ins for operations in a rehearsal: with their lanes and categories, and with as many requests.
 
-What the answers would say nobody knows, so that each item is taken to be written. Items that will be made from results
-stand for themselves: they have a lane each.
+What the answers will say is not known, so that each item is taken to be written. Items that will be made from results
+have a lane each.
 """
 
 import functools
@@ -18,7 +18,7 @@ class PendingItem(Item, frozen=True, kw_only=True):
 
 
 def shaped(operation: AnyOperation) -> AnyOperation:
-    """Return an operation that has the lanes of this one, and asks as often."""
+    """Return a stand-in for an operation, which has the same lanes and sends as many requests."""
     base: Any = type(operation)
 
     class Shaped(base):  # type: ignore[misc]
@@ -55,7 +55,7 @@ def shaped(operation: AnyOperation) -> AnyOperation:
 
 @functools.cache
 def pending(operation: AnyOperation) -> AnyOperation:
-    """Return an operation whose items nobody knows: each has a lane for itself."""
+    """Return a stand-in for an operation whose items are not known yet: each item that writes has a lane of its own."""
 
     class Pending(Operation[PendingItem]):
         name = operation.name

@@ -1,8 +1,8 @@
 """An event loop whose time jumps: waiting costs nothing, an hour passes at once, and every run is the same.
 
 When nothing is ready, the loop's time moves to the next timer. With no timer left either, it would hang for ever in
-real life, so it fails here. It calls what asyncio's own loop would call, in the same order. That one asks at each step
-whether it is being debugged, and compares its timers in Python: that is felt where nothing is waited for.
+real life, so it fails here. It makes the same calls as asyncio's own loop, in the same order. asyncio's loop checks at
+each step whether it is being debugged, and compares its timers in Python, which is slow where no time is spent waiting.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ START = 1_800_000_000.0
 
 
 TURN_S = 1e-8
-"""Each turn of the loop takes a little: code that waits for a rounding error to pass would spin for ever otherwise."""
+"""Time of each turn of the loop (seconds). Without it, code that waits for a rounding error to pass spins for ever."""
 MOST_TIMERS, MOST_CANCELLED = 100, 0.5
-"""Of more timers than this (count), cancelled ones are thrown away where they are more than this share."""
+"""With more timers than this (count), cancelled timers are dropped if they are more than this share of all."""
 
 
 class _Call(asyncio.TimerHandle):
-    """What is called in the next turn, or when its time has come. It is made by the loop alone, without `__init__`."""
+    """A callback for the next turn or for a later time. Only the loop makes such objects, without `__init__`."""
 
     __slots__ = ()
     # asyncio's own, which typeshed leaves out
@@ -44,7 +44,7 @@ class _Call(asyncio.TimerHandle):
     _source_traceback: None
 
     def cancel(self) -> None:
-        """Do not call it."""
+        """Cancel the callback."""
         if not self._cancelled:
             self._loop.cancelled_timers += self._scheduled
             self._cancelled = True
@@ -58,10 +58,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     """Asyncio's own loop on jumping time.
 
     Args:
-        is_alone: nothing comes from outside (threads, sockets): the system need not be asked.
+        is_alone: nothing comes from outside (threads, sockets), so that the loop need not poll the system.
 
     Attributes:
-        cancelled_timers: of those whose time has not come yet (count).
+        cancelled_timers: cancelled timers whose time has not come yet (count).
     """
 
     # asyncio's own, which typeshed leaves out
@@ -87,7 +87,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def call_soon(
         self, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        """Have it called in the next turn."""
+        """Call `callback` in the next turn."""
         call = self._call(callback, args, context)
         self._ready.append(call)
         return call
@@ -95,13 +95,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def call_later(
         self, delay: float, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        """Have it called in so many seconds."""
+        """Call `callback` after `delay` seconds."""
         return self.call_at(self.now + delay, callback, *args, context=context)
 
     def call_at(
         self, when: float, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        """Have it called at that time of the loop."""
+        """Call `callback` at the time `when` of the loop."""
         call = self._call(callback, args, context)
         call._when, call._scheduled = when, True
         heapq.heappush(self._timers, (when, call))  # a pair is compared in C
@@ -140,10 +140,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             timer = heapq.heappop(timers)[1]
             timer._scheduled = False
             ready.append(timer)
-        for _ in range(len(ready)):  # what they add is called in the next turn
+        for _ in range(len(ready)):  # callbacks that are added meanwhile wait for the next turn
             handle = ready.popleft()
             if not handle._cancelled:
-                try:  # as `Handle._run`, for which there would be a call each time
+                try:  # does as `Handle._run`, without the cost of a call
                     handle._context.run(handle._callback, *handle._args)
                 except (SystemExit, KeyboardInterrupt):
                     raise
@@ -158,11 +158,11 @@ def _wake(future: asyncio.Future[None]) -> None:
 
 
 class VirtualClock(Clock):
-    """The clock of such a loop.
+    """The clock of a `VirtualLoop`.
 
     Attributes:
         skew_s: how wrong this machine's wall time is (seconds).
-        used_s: processor time, and `each_look_s` how much more each look at it finds (seconds).
+        used_s: processor time used so far (seconds). each_look_s: what each call of `processor` adds to it (seconds).
     """
 
     skew_s = used_s = each_look_s = 0.0
@@ -173,7 +173,7 @@ class VirtualClock(Clock):
         return START + self.monotonic() + self.skew_s
 
     def monotonic(self) -> float:
-        """Return the time of the loop in which it was asked first (seconds)."""
+        """Return the time of the loop in which the clock was first used (seconds)."""
         if self._loop is None:
             loop = asyncio.get_running_loop()
             assert isinstance(loop, VirtualLoop), "time jumps nowhere else"
@@ -181,7 +181,7 @@ class VirtualClock(Clock):
         return self._loop.now
 
     def elapsed(self) -> float:
-        """Return the same."""
+        """Return the same as `monotonic`."""
         return self.monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -201,7 +201,7 @@ class VirtualClock(Clock):
             raise
 
     def processor(self) -> float:
-        """Return processor time that was used (seconds): none, unless it is made up."""
+        """Return the processor time that was used (seconds): none, unless `each_look_s` is set."""
         self.used_s += self.each_look_s
         return self.used_s
 

@@ -1,1 +1,1 @@
-"""Where a run stands, for everybody who looks: `snapshot.py` puts it together."""
+"""The status of a run, for all who look at it: `snapshot.py` puts it together."""

@@ -1,7 +1,7 @@
-"""When this run ends, by what it has measured so far: times and costs of items, latency, lanes, budgets, pauses.
+"""Predicts when this run ends by what it has measured: times and costs of items, latency, lanes, budgets, pauses.
 
-An item's time is taken from how many are under way and how many end (Little's law), so that nothing is noted for each
-item. Called a few times a second, it works a few milliseconds. Source: design.md §4, last point.
+The time of an item follows from how many items are under way and how many end (Little's law), so that nothing is noted
+for each item. A forecast is made a few times a second and takes a few milliseconds. Source: design.md §4, last point.
 """
 
 import math
@@ -18,24 +18,24 @@ from bulk.schedule.remaining import paid_each, startable
 from bulk.schedule.scheduler import Scheduler
 
 REMEMBERED = 15
-"""What was measured so many items ago counts for a third, with many under way six times as many as these (count)."""
+"""After this many further items, plus six for each item under way, a measurement counts for a third (count)."""
 LATENCY_S = 0.1
-"""Until an answer has come (seconds)."""
+"""The latency that is assumed until an answer has come (seconds)."""
 RESET_S = 0.05
 YOUNG_ROUNDS = 12
-"""A run that is so many latencies old still finds out how much may be in flight (count)."""
+"""Until a run is this many latencies old, it still finds out how many requests may be in flight (count)."""
 EVERY_JOB_S = 0.02
-"""The end is worked out anew once in so long for each job, because that takes longer the more there are (seconds)."""
+"""Time between two computations of the end, for each job (seconds): with more jobs, a computation takes longer."""
 SETTLES_S = 2.0
-"""What still settles a lost answer after so long waits until it may believe that nothing came of it (seconds)."""
+"""If a lost write is not settled after this long (seconds), it is expected to take the whole settle time."""
 
 
 @dataclass(slots=True)
 class _Pace:
-    """How long items take that are under way. `busy_s`: items times seconds; `ended`: items; both fade.
+    """How long items take, measured while they are under way. `busy_s`: items times seconds; `ended`: items; both fade.
 
-    `lane`: of which items it is, where it is one lane's. `count`: items that have ended, or that are left. `newness`:
-    1.0 until the first item has ended; then it fades.
+    `lane`: the lane that is measured, if it is only one. `count`: items of the job that have ended, or that are left in
+    the lane. `newness`: 1.0 until the first item has ended; then it fades.
     """
 
     busy_s: float = 0.0
@@ -45,20 +45,20 @@ class _Pace:
     lane: Lane | None = None
 
     def note(self, under_way: int, ended: int, seconds: float) -> None:
-        """Note that so many were under way for so long, and that so many have ended in it."""
+        """Note that `under_way` items were under way for `seconds`, and that `ended` items ended in that time."""
         keeps = math.exp(-ended / (REMEMBERED + 6 * under_way))
         self.newness *= keeps
         self.busy_s = self.busy_s * keeps + under_way * seconds
         self.ended = self.ended * keeps + ended
 
     def item_s(self, expected_s: float, under_way: int) -> float:
-        """Return seconds; `expected_s` counts as much as two items that were seen, and those that came first are half
-        done."""
+        """Return the time of an item (seconds). `expected_s` counts as much as two measured items; at first each item
+        under way counts as half done."""
         return (self.busy_s + 2.0 * expected_s) / (self.ended + 2.0 + 0.5 * under_way * self.newness)
 
 
 class LiveForecast:
-    """`sample` is called whenever a status is made; `end_at` then says when the run ends."""
+    """Predicts the end of a run. Call `sample` whenever a status is made; `end_at` then returns the end."""
 
     def __init__(self, scheduler: Scheduler, governor: Governor, sender: RequestSender, settler: Settler, now: float):
         self._scheduler, self._governor, self._sender, self._settler = scheduler, governor, sender, settler
@@ -70,7 +70,7 @@ class LiveForecast:
         self._windows: dict[Key, float] = {}
 
     def sample(self, now: float) -> None:
-        """Take in where every job stands. `now`: monotonic seconds."""
+        """Take in the progress of every job. `now`: monotonic seconds."""
         seconds, self._sampled = now - self._sampled, now
         for job, pace, progress in zip(self._scheduler.jobs, self._paces, self._scheduler.progress, strict=True):
             pace.note(self._under_way(job), progress.finished - pace.count, seconds)
@@ -92,7 +92,7 @@ class LiveForecast:
             pace.lane, pace.count = busiest, 0 if busiest is None else busiest.left
 
     def _under_way(self, job: Job) -> int:
-        """Return items that wait for an answer or for the disk, not for a permit (count, >= 0)."""
+        """Return how many items of a job wait for an answer or for the disk, not for a permit (count, >= 0)."""
         scheduler, progress = self._scheduler, self._scheduler.progress[job.number]
         queue = scheduler.queue_of(job)
         waiters = len(self._governor.queue(queue.credential, queue.category).waiters)
@@ -106,7 +106,7 @@ class LiveForecast:
         return max(0, round(progress.in_flight * (1.0 - min(1.0, waiters / max(1, together)))))
 
     def waiting(self, permit_queue: PermitQueue) -> int:
-        """Return items that wait for permits of this queue: those under way that want one, and all that could begin."""
+        """Return how many items wait for permits of a queue: those that want one now, and all that could begin."""
         if not permit_queue.waiting:
             return 0
         waiting = len(permit_queue.waiters)
@@ -116,7 +116,7 @@ class LiveForecast:
         return waiting
 
     def end_at(self, now: float, wall: float) -> float | None:
-        """Return when the run ends (UTC epoch seconds); None: that can't be known. `now`: monotonic, `wall`: UTC,
+        """Return when the run ends (UTC epoch seconds); None: the end can't be known. `now`: monotonic, `wall`: UTC,
         seconds."""
         if now >= self._due:
             self._due = now + EVERY_JOB_S * len(self._paces)
@@ -146,7 +146,7 @@ class LiveForecast:
         return forecast(known, budgets, capacity, wall).end_at
 
     def _not_before(self, now: float, wall: float) -> list[float]:
-        """Return the moments that something waits for, and now: an end that has passed is none."""
+        """Return the times that something waits for, and now, so that no end is in the past (UTC epoch seconds)."""
         settle_s = self._settler.settle_s
         moments = [
             until for until in self._settler.under_way.values() if until > now and until - settle_s + SETTLES_S < now
@@ -162,7 +162,7 @@ class LiveForecast:
         return [wall, *(wall + moment - now for moment in moments)]
 
     def _work(self, job: Job, latency_s: float) -> Work | None:
-        """Return what is left of a job; None: its items are not known, nor how many there will be."""
+        """Return the work that is left of a job; None: it is not known how many items the job will have."""
         scheduler, progress = self._scheduler, self._scheduler.progress[job.number]
         items, under_way = float(progress.left - progress.copies_left), self._under_way(job)
         if not progress.is_known:
@@ -194,7 +194,7 @@ class LiveForecast:
         )
 
     def _paid_ahead(self, job: Job) -> float:
-        """Return requests of its items under way that its bucket has paid for already (count)."""
+        """Return for how many requests of a job's items under way the bucket has paid already (count)."""
         scheduler = self._scheduler
         queue = scheduler.queue_of(job)
         mine = [other for other in scheduler.jobs if scheduler.queue_of(other) is queue]
@@ -204,15 +204,15 @@ class LiveForecast:
         return max(0, paid) * scheduler.progress[job.number].in_flight / under_way if under_way else 0.0
 
     def _lanes_of(self, job: Job) -> tuple[float, int]:
-        """Return lanes that its items are in (count; infinity: not all are known), and what the longest has left, at
-        most.
+        """Return the number of lanes of a job (infinity: not all are known), and how many items the longest lane has
+        left at most.
         """
         left = [lane.left for lane in lanes_in_memory(self._scheduler) if lane.job == job.number]
         lanes = math.inf if self._scheduler.tier_of[job.number].cursors else float(len(left))
         return lanes, max(left, default=0)
 
     def _budget(self, permit_queue: PermitQueue, now: float, wall: float) -> Budget | None:
-        """Return the budget; None: it has no limit, and nothing keeps it closed."""
+        """Return the budget of a permit queue; None: it has no limit, and nothing keeps it closed."""
         governor, bucket = self._governor, permit_queue.bucket
         closed = [permit_queue.account.paused_until, governor.quiet_until]
         if (
@@ -236,8 +236,7 @@ class LiveForecast:
         )
 
     def window_s(self, permit_queue: PermitQueue, now: float) -> float:
-        """Return how long the windows of a bucket are (seconds): as a new one has shown, or else as it must be
-        judged."""
+        """Return the length of the windows of a bucket (seconds): as a new window has shown it, or else an estimate."""
         bucket, key = permit_queue.bucket, (permit_queue.account.name, permit_queue.category)
         assert bucket is not None, "asked where there is one"
         if bucket.window > 1:
@@ -250,12 +249,12 @@ class LiveForecast:
 
 
 def lanes_in_memory(scheduler: Scheduler) -> list[Lane]:
-    """Return lanes with an item under way, and those whose next item may begin or waits for its job."""
+    """Return the lanes with an item under way, and those whose next item may begin or waits for its job."""
     lanes = [item[2] for queue in scheduler.queues.values() for tier in queue.tiers.values() for item in tier.ready]
     lanes += [lane for parked in scheduler.parked_lanes.values() for lane in parked]
     return [*scheduler.lanes_at_work, *lanes]
 
 
 def mean_latency_s(governor: Governor) -> float:
-    """Return the time from a permit to the answer, lately (seconds); 0.0 before the first one."""
+    """Return the recent mean time from a permit to its answer (seconds); 0.0 before the first answer."""
     return governor.concurrency.mean_s

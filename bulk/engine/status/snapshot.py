@@ -1,4 +1,4 @@
-"""Where the run stands, made from the parts that know: what the display, the log and `bulk status` show.
+"""Makes the status of a run from its parts, for the display, the log and `bulk status`.
 
 Everything that waits is named, with the reason and the time until it goes on. Source: design.md §4, last point.
 """
@@ -22,7 +22,7 @@ from bulk.schedule.scheduler import Scheduler
 from bulk.status import LIVE, BucketStatus, JobStatus, RunStatus, Wait, WaitKind
 
 SPAN_S = 10.0
-"""Throughput is measured over the last so many seconds."""
+"""Time over which throughput is measured (seconds)."""
 WAITS_MOST = 20
 UNREACHABLE = "platform unreachable"
 LANES_MOST = 3
@@ -57,7 +57,7 @@ class Snapshot:
         return sum(sum(progress.ended.values()) for progress in self._scheduler.progress)
 
     def status(self, state: str, why: str = "") -> RunStatus:
-        """Return the run now."""
+        """Return the present status of the run."""
         now, wall = self._clock.monotonic(), self._clock.now()
         per_second = self._throughput(now)
         self._live_forecast.sample(now)
@@ -65,7 +65,7 @@ class Snapshot:
         waits = tuple(self._waits(queues, now, wall))
         if state == "running":
             self._waited = waits
-        elif state == "stopped":  # nothing waits any more, and people ask what it waited for
+        elif state == "stopped":  # nothing waits any more, but people ask what the run waited for
             waits = self._waited
         return RunStatus(
             name=self._name,
@@ -99,7 +99,7 @@ class Snapshot:
         job, progress = scheduler.jobs[number], scheduler.progress[number]
         failure, failures = self._errors[number].most_frequent
         waits = waits_for(scheduler, job)
-        is_waiting = waits and not progress.ended  # all items of it may wait, each for one of another job
+        is_waiting = waits and not progress.ended  # all items of the job may wait, each for an item of another job
         return JobStatus(
             name=job.name,
             operation=job.operation.name,
@@ -154,7 +154,7 @@ class Snapshot:
         return waits[:WAITS_MOST]
 
     def _wait_for_leave(self, queue: PermitQueue, now: float, wall: float) -> Wait | None:
-        """Return what those at a permit queue wait for, and what went wrong last where that is why."""
+        """Return what the items at a permit queue wait for, with the last error if they wait because of it."""
         waiting = self._live_forecast.waiting(queue)
         if queue.account.trust in (Trust.FROZEN, Trust.REFUSED):
             what = f"credential {queue.account.name} refused (401)"

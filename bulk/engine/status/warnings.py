@@ -1,4 +1,4 @@
-"""Many items in a row that may not be seen or touched have one cause, most often a permission: say so early, once.
+"""Warns early, and once, of many items in a row that are forbidden or not found: most often a permission is lacking.
 
 Source: failures.md rows 20, 79.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from bulk.model import ErrorCode, Outcome, OutcomeKind
 
 WARN_AFTER = 20
-"""Items in a row (count)."""
+"""Items in a row with the same error code after which a warning is due (count)."""
 
 _CAUSES = {
     ErrorCode.FORBIDDEN: "the token of credential {credential!r} probably lacks a permission or scope",
@@ -22,9 +22,9 @@ class FailureWarnings:
     """Errors of one job.
 
     Attributes:
-        code, items: with which code the last items ended alike, and how many of them, one after the other (count).
-        told: causes (code and credential) that were warned of already, of all jobs of the run.
-        counts: how many items ended with each code; messages: what the first one of each said.
+        code, items: the error code that the last items in a row ended with, and how many items that were (count).
+        told: causes (code and credential) for which a warning was given already, shared by all jobs of the run.
+        counts: how many items ended with each code (count). messages: the message of the first item with each code.
     """
 
     code: ErrorCode | None = None
@@ -35,7 +35,7 @@ class FailureWarnings:
 
     @property
     def most_frequent(self) -> tuple[str, int]:
-        """The code that occurred most, with what its first item said, and how often; empty where nothing went wrong."""
+        """The most frequent error code with the message of its first item, and its count; empty and 0 if none."""
         if not self.counts:
             return "", 0
         code = max(self.counts, key=self.counts.__getitem__)
@@ -43,7 +43,7 @@ class FailureWarnings:
         return f"{code}: {message}" if message else str(code), self.counts[code]
 
     def note(self, outcome: Outcome, job: str, credential: str) -> str | None:
-        """Take in an outcome; the warning where it is due."""
+        """Take in an outcome, and return the warning if one is due."""
         error = outcome.error
         if error is None:
             self.code = None
@@ -60,6 +60,6 @@ class FailureWarnings:
         if self.items != WARN_AFTER or (code, credential) in self.told:
             return None
         self.told.add((code, credential))
-        said_here = error.http_status is None and error.message  # of what was not sent the reason is known
+        said_here = error.http_status is None and error.message  # of an item that was not sent, the reason is known
         cause = said_here or _CAUSES[code].format(credential=credential)
         return f"{job}: {WARN_AFTER} items in a row ended as {code}: {cause}; limits.failures would stop such a run"

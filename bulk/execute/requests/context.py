@@ -15,21 +15,21 @@ class ItemTally:
     """Counts what the requests of one item come to, and remembers what its outcome needs.
 
     Attributes:
-        requests: all requests of the item (count); a bucket has `paid` for so many of them.
-        sends: of the request that is under way or decided (count).
-        retries: requests that repeated one that failed. settled: lost answers whose truth was found by reading.
+        requests: all requests of the item (count). paid: how many of them counted against a bucket.
+        sends: how often the request that is under way or decided was sent (count).
+        retries: requests that repeated one that failed. settled: lost writes that were settled by reading.
         started_at: first send (UTC epoch seconds, this machine's time); 0.0 before. started: the same, monotonic.
         http_status, request_id: of the newest answer. body_bytes: size of answers, as far as known.
         may_arrive_late: a write of this item was sent again and its first send may still arrive.
-        is_saved: what it ends with is going to be a file of the user's.
+        is_saved: the content that the item ends with is going to be a file of the user's.
         has_read: a read of this item was answered since the last start of its steps.
-        result_of: the item's operation, where its result may be what the platform answered, as it came; else empty.
+        result_of: the name of the item's operation, if its result may be the answer as it came; else empty.
         kept_as: the key under which the newest answer was kept; None: it was not.
-        is_by_date: that nothing has changed rests on the moment of the last change alone.
-        new_names: what the item has brought into the world.
-        before: what was there before the write that decided (`Request.before`). befores: of items that share theirs, by
-            their places.
-        is_alone: a write of which no other item of the run reads or changes anything: it has its lane for itself.
+        is_by_date: only the date of the last change shows that nothing has changed.
+        new_names: names of what the item has created.
+        before: what was there before the write that decided (`Request.before`). befores: the same for
+            items that share their requests, by their places.
+        is_alone: the item is a write, and no other item of the run reads or changes the same thing.
     """
 
     requests: int = 0
@@ -72,10 +72,10 @@ class RequestContext:
 
     Attributes:
         queue: the permit queue that all of the requests stand in.
-        permit: the one that the worker brought along, until the first request takes it.
+        permit: the permit that the worker brought along, until the first request takes it.
         tally: what is counted about the item.
-        is_settling: its requests look what became of a lost write, which a pause does not hold.
-        pool: among whose members it may begin anew; None: it stays with its queue.
+        is_settling: the requests read what became of a lost write; a pause does not hold them back.
+        pool: the pool among whose members the item may begin anew; None: the item stays with its queue.
     """
 
     __slots__ = ("is_settling", "permit", "pool", "queue", "tally")
@@ -88,7 +88,7 @@ class RequestContext:
         self.tally: Final = tally
 
     def take_permit(self) -> Permit | None:
-        """Return the permit, the first time."""
+        """Return the permit on the first call, and None afterwards."""
         permit, self.permit = self.permit, None
         return permit
 
@@ -130,14 +130,14 @@ def is_decided(tried: Tried) -> bool:
 
 
 def result_of(tried: Tried) -> Reply | Outcome:
-    """Return what the item gets of a read that is not tried again."""
+    """Return the reply to a read that is not tried again, or the outcome of its item."""
     if tried.reply is not None and tried.kind is _ACCEPTED and not tried.reply.is_truncated:
         return tried.reply
     return outcome_of(tried)
 
 
 def outcome_of(tried: Tried) -> Outcome:
-    """Return how an item ends whose request got this answer and no better one."""
+    """Return the outcome of an item whose request got this answer and no better one."""
     if tried.failure is not None:
         return failed(tried.failure.code, tried.failure.message)
     assert tried.reply is not None, "an answer or a failure"

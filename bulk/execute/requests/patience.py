@@ -12,19 +12,20 @@ READ_TRIES = 6
 UNEXPLAINED_TRIES = 4
 """Refusals without a reason in a row, after growing pauses, before they count as the answer."""
 LIMITED_TRIES = 50
-"""So often one request may run into a limit before it ends as `rate_limited` (failures.md row 78)."""
+"""How often one request may run into a limit before it ends as `rate_limited` (failures.md row 78)."""
 TRIES_IN_TROUBLE = 48
-"""So often a read is sent while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
+"""How often a read is sent while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 30.0
 
 WAITED_FOR = frozenset(
     (VerdictKind.UNAUTHORIZED, VerdictKind.LOCKED_OUT, VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY)
 )
-"""The request had no effect and did not count: the governor holds the next permit back until it may be sent again."""
+"""Verdicts on requests that had no effect and did not count: the governor holds the next permit back until they may be
+sent again."""
 
 
 class Patience:
-    """How often one request is tried again; see the module's docstring for what counts."""
+    """How often one request is tried again; see `note` for what counts."""
 
     def __init__(self, governor: Governor, first: Tried) -> None:
         self._governor = governor
@@ -39,7 +40,7 @@ class Patience:
         self.note(first, is_first=True)
 
     def note(self, tried: Tried, is_first: bool = False) -> None:
-        """Take in what came of a send."""
+        """Count what came of a send."""
         self.error = tried.error
         self._is_last_waited_for = tried.kind in WAITED_FOR
         self._is_last_unexplained = tried.kind is VerdictKind.UNEXPLAINED
@@ -60,8 +61,8 @@ class Patience:
         return is_enough(self._weights, READ_TRIES) or self._tries >= TRIES_IN_TROUBLE
 
     def pause_s(self, dice: random.Random) -> float:
-        """Return seconds before the next try: doubling, capped, then jittered; short where the governor does the
-        waiting."""
+        """Return the pause before the next try (seconds): doubling, capped, then jittered; short where the governor
+        does the waiting."""
         if self._is_last_waited_for:
             return 0.01 * dice.random()
         if self._is_last_unexplained:

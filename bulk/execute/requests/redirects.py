@@ -9,14 +9,14 @@ from bulk.model import ErrorCode, Reply, Request
 from bulk.platform.classification import Verdict, VerdictKind
 
 REDIRECTS = 5
-"""So often one request is led on."""
+"""Most redirects that one request follows (count)."""
 
 _ABSENT = frozenset((404, 410))
 
 
 def judged_elsewhere(request: Request, reply: Reply, verdict: Verdict) -> Verdict:
     """Return how to treat the answer to a read that was led elsewhere, which `verdict` treats like any other."""
-    # a list that decides something is always read fresh; one that is only told of may be empty
+    # a list that decides something is always read fresh; a list that is only reported may be empty
     is_empty = request.is_fresh and verdict.kind is VerdictKind.ACCEPTED and reply.body == []
     if not is_empty and reply.status not in _ABSENT:
         return verdict

@@ -2,7 +2,7 @@
 
 Retries are entered only after a first failure (tenacity stands off the path of a request that goes well). A failure
 counts against the item as far as the platform served others meanwhile, or after very many; a platform in trouble
-costs nobody an item. Source: operations.md (S: at most 6), failures.md rows 9, 10, 13, 19, 24, 25, 78.
+fails no item. Source: operations.md (S: at most 6), failures.md rows 9, 10, 13, 19, 24, 25, 78.
 """
 
 import random
@@ -35,11 +35,11 @@ _ACCEPTED, _READ = VerdictKind.ACCEPTED, Effect.READ
 
 
 class RequestSender:
-    """Sends requests for all workers; `downloads`: those under way from elsewhere, which need no permit (count).
+    """Sends requests for all workers; `downloads`: downloads under way from elsewhere, without a permit (count).
 
     Args:
-        stores: of validators and bodies, for each credential that has one.
-        dice: for jitter.
+        stores: the store of validators and bodies of each credential that has one.
+        dice: the random numbers for jitter.
         draining: is set when the run is stopping: nothing is waited for any more.
     """
 
@@ -72,8 +72,8 @@ class RequestSender:
         if permit is None:
             self.step_aside(tally)
             permit = governor.permit_nowait(queue, context.is_settling) or await self._waited_for(context)
-        # what a token saw belongs to it alone, unless it is known whose it is: then nothing stored is used after a
-        # renewal (failures.md row 37)
+        # a stored answer belongs to the token that got it: after a renewal no stored answer is used, unless it is known
+        # whose the token is (failures.md row 37)
         store = key = stored = None
         account = queue.account
         is_its_own = permit.generation == 1 or account.identity
@@ -91,7 +91,7 @@ class RequestSender:
                 request, permit.token, stored, partial(governor.may_leave, permit), tally
             )
         except BaseException:
-            # cancelled: what left can't be known, so nothing is given back
+            # cancelled: the request may have left, so its permit is not given back
             governor.failed(permit, Failure(kind=FailureKind.LOST, code=ErrorCode.CONNECTION, message="cancelled"))
             raise
         if isinstance(answer, Failure):
@@ -116,7 +116,7 @@ class RequestSender:
         key: bytes | None,
         stored: CacheEntry | None,
     ) -> Tried | None:
-        """Return what an answer comes to that may be the stored one, or is kept; None: a 304 that was not asked for."""
+        """Judge an answer, or the stored one that it confirms; keep a new one. None: a 304 that was not asked for."""
         tally, reply, is_unchanged = context.tally, answer, answer.status == 304
         if stored is not None and store is not None:
             if stored.way != BY_ETAG:
@@ -124,7 +124,7 @@ class RequestSender:
                 tally.is_by_date = tally.is_by_date or (is_unchanged and stored.way == BY_DATE)
             if is_unchanged:
                 tally.body_bytes += len(stored.body)
-                # of what was asked for first: what comes later, the operation has to look at
+                # only the item's first answer may be its result: the operation has to look at later ones
                 reply = store.reply_from(stored, answer, tally.result_of if tally.requests == 1 else "")
         verdict = self._judged(request, permit, answer, reply)
         if is_unchanged:
@@ -136,7 +136,7 @@ class RequestSender:
         return Tried(answer, verdict)
 
     def _judged(self, request: Request, permit: Permit, answer: Reply, reply: Reply) -> Verdict:
-        """Return the verdict on `reply`, which is `answer` or what it confirms, and tell everyone who has to know."""
+        """Return the verdict on `reply`, which is `answer` or what it confirms; tell governor and transport."""
         verdict = classify(request, reply, self._vendor)
         self._governor.answered(permit, answer, verdict)
         if verdict.kind is VerdictKind.BAD_RESPONSE:
@@ -151,7 +151,7 @@ class RequestSender:
     async def _unanswered(self, request: Request, context: RequestContext, permit: Permit, failure: Failure) -> Tried:
         governor, tally = self._governor, context.tally
         if failure.kind is FailureKind.NOT_SENT and not governor.may_leave(permit):
-            # a 401 or a pause came while it waited for a connection
+            # a 401 or a pause came while the request waited for a connection
             governor.return_unused(permit)
             tally.requests -= 1
             tally.sends -= 1
@@ -163,8 +163,8 @@ class RequestSender:
         return Tried(failure=failure)
 
     def note_result(self, outcome: Outcome, reply: Reply, context: RequestContext) -> Outcome:
-        """Return how an item ended after `reply`, which was kept: where it is the answer as it came, the store is
-        told."""
+        """Return how an item ended after `reply`; if that was kept and was its only answer, tell the store of the
+        outcome."""
         tally = context.tally
         store, key = self._stores.get(context.queue.account.name), tally.kept_as
         if store is None or key is None or tally.requests != 1:
@@ -173,14 +173,14 @@ class RequestSender:
 
     @property
     def served(self) -> Served:
-        """Answers that the platform gave in good health, to whom ever, and failures (counts)."""
+        """Good answers of the platform to any item so far, and failures (counts)."""
         return self._governor.good_answers, self._governor.failures
 
     def step_aside(self, tally: ItemTally) -> None:
-        """Note that the item is about to wait for something other than an answer: others may have the room that it
-        would need.
+        """Note that the item is about to wait for something other than an answer: others may have the room in memory
+        that it would need.
         """
-        if tally.requests:  # before its first answer it has none
+        if tally.requests:  # before its first answer an item has no room
             self._transport.step_aside(tally)
 
     def return_unused(self, permit: Permit) -> None:
@@ -206,7 +206,7 @@ class RequestSender:
         return await self._decided(request, context, tried)
 
     async def _poll(self, request: Request, context: RequestContext) -> Reply | Outcome:
-        """Send `read` when it is this credential's turn to poll this list."""
+        """Send a read when it is this credential's turn to poll this list."""
         permit = context.take_permit()
         if permit is not None:
             self.return_unused(permit)  # the wait may be long
@@ -221,15 +221,14 @@ class RequestSender:
                 return answer
 
     async def _decided(self, request: Request, context: RequestContext, first: Tried) -> Reply | Outcome:
-        """Return what a read ends with whose first send ended so."""
+        """Return how a read ends whose first send came to `first`."""
         tried = await self._followed(request, context, first)
         if is_decided(tried):
             return result_of(tried)
         return result_of(await self._read_again(request, context, tried))
 
     async def _followed(self, request: Request, context: RequestContext, tried: Tried) -> Tried:
-        """Return what came of one send, and where the platform leads elsewhere on itself, of one there: at most
-        `REDIRECTS` times."""
+        """Return what came of one send, after following redirects within the platform: at most `REDIRECTS` of them."""
         for _ in range(REDIRECTS):
             if tried.kind is not VerdictKind.REDIRECTED:
                 return tried
@@ -250,8 +249,9 @@ class RequestSender:
         return Tried(tried.reply, led_astray("redirected too often")) if is_still else tried
 
     async def _downloaded(self, url: str, request: Request, tally: ItemTally) -> Tried:
-        """Return what lies at a download URL: it carries its own right, so no token goes there; it takes nothing from a
-        budget. It is good once: whatever goes wrong there, the file is asked for again (operations.md).
+        """Return what came of a download. Its URL carries its own right, so no token goes there, and no bucket pays.
+
+        The URL is good once: whatever goes wrong there, the file is asked for again (operations.md).
         """
         tally.requests += 1
         self.requests += 1
@@ -264,7 +264,7 @@ class RequestSender:
         if isinstance(answer, Failure):
             if answer.kind is FailureKind.NOT_SENT and answer.code is ErrorCode.BAD_RESPONSE:
                 return Tried(reply=Reply(status=302, headers={}), verdict=led_astray(answer.message))
-            # the platform was asked and has answered: such a try counts, also where nothing left for that place
+            # the platform was asked and has answered: such a try counts, even if nothing was sent to that URL
             return Tried(failure=replace(answer, kind=FailureKind.LOST))
         tally.http_status = answer.status
         tally.body_bytes += len(answer.raw)
@@ -305,11 +305,11 @@ class RequestSender:
         """Wait before another try.
 
         Args:
-            why: what the status says of it; None where something else tells it.
+            why: what the status says of the pause; None where something else reports it.
             error: what went wrong before, for people; empty where nothing did.
 
         Raises:
-            Draining: the run is ending, so there will be none.
+            Draining: the run is ending, so there will be no other try.
         """
         with self.wait_reasons.told(why, seconds, self._clock.monotonic(), error), anyio.move_on_after(seconds):
             await self._draining.wait()

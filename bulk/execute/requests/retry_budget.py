@@ -5,17 +5,17 @@ Pure. Source: failures.md rows 22, 25, 78.
 """
 
 Served = tuple[int, int]
-"""Answers that anybody has got so far, and failures (counts)."""
+"""Answers that all items together have got so far, and failures (counts)."""
 
 RESTARTS = 8
-"""So often an item starts over after a lost answer or a conflict (failures.md rows 22, 78)."""
+"""How often an item starts over after a lost answer or a conflict (failures.md rows 22, 78)."""
 RESTARTS_IN_TROUBLE = 50
-"""So often while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
+"""How often it starts over while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
 
 
 def weight(before: Served, after: Served) -> float:
-    """Return how much the last one of these failures counts against its item: the share that the platform served of all
-    others meanwhile, from 0.0 (nobody) to 1.0. One in trouble costs nobody an item, nor does one that serves a few."""
+    """Return how much a failure counts against its item: the share of all other requests since `before` that the
+    platform served, from 0.0 (none) to 1.0. A platform in trouble fails no item, nor does one that serves a few."""
     good = after[0] - before[0]
     others = good + max(0, after[1] - before[1] - 1)
     return good / others if others else 0.0
@@ -27,7 +27,7 @@ def is_enough(weights: float, most: int) -> bool:
 
 
 class RetryBudget:
-    """Those of one item. Each counts by its `weight`. `served`: before the first one."""
+    """The rounds of one item. Each failure counts by its `weight`. `served`: the counts before the first one."""
 
     __slots__ = ("_served", "_weights", "number")
 
@@ -47,13 +47,13 @@ class RetryBudget:
 
 
 def pause_s(number: int, luck: float) -> float:
-    """Return seconds before round `number`: doubling from 0.1, at most 5, in long trouble 30. `luck`: 0.0 (half) to
-    1.0."""
+    """Return the pause before round `number` (seconds): doubling from 0.1, at most 5, in long trouble 30. `luck`: 0.0
+    (half of it) to 1.0."""
     most_s = 5.0 if number <= RESTARTS else 30.0
     return min(most_s, 0.1 * 2.0 ** min(20, number)) * (0.5 + 0.5 * luck)
 
 
 def unexplained_pause_s(number: int, luck: float) -> float:
-    """Return seconds before a request is tried again that was refused without a reason, `number` times before; `luck`:
-    0.0 (half) to 1.0. Only this item waits: nothing says that it is a limit."""
+    """Return the pause (seconds) before a request is sent again that was refused without a reason, `number` times
+    before; `luck`: 0.0 (half of it) to 1.0. Only this item waits: nothing says that it is a limit."""
     return 4.0 ** min(3, number) * (0.5 + 0.5 * luck)

@@ -1,4 +1,4 @@
-"""Who pauses for a reason that no budget, lane or list tells, and until when: the status says it.
+"""The pauses whose reason no budget, lane or list tells, and when they end: the status reports them.
 
 Pure; monotonic times come in. Source: design.md §4 (everything that waits says for what and until when).
 """
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from bulk.status import WaitKind
 
 SHORTEST_TOLD_S = 1.0
-"""A shorter pause is over before anybody has read of it (seconds)."""
+"""Shorter pauses are not reported: they are over before anybody has read of them (seconds)."""
 
 
 class WaitReason(StrEnum):
@@ -53,17 +53,17 @@ class Pause:
 
 
 class WaitReasons:
-    """Those that last right now."""
+    """The pauses that last right now."""
 
     def __init__(self) -> None:
         self._lasting: dict[object, Pause] = {}
 
     @contextlib.contextmanager
     def told(self, why: WaitReason | None, seconds: float, now: float, error: str = "") -> Iterator[None]:
-        """Tell one of `seconds` from `now` on, for the time of the block.
+        """Report a pause of `seconds` from `now` on, for the time of the block.
 
         Args:
-            why: None where something else tells it.
+            why: the reason; None where something else reports the pause.
             error: what went wrong before, for people; empty where nothing did.
         """
         if why is None or seconds < SHORTEST_TOLD_S:

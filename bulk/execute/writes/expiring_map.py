@@ -1,4 +1,4 @@
-"""What counts for a while after it was noted, by name: for all names equally long. Pure; monotonic times come in."""
+"""A map whose entries count for a while after they were noted, each equally long. Pure; monotonic times come in."""
 
 from collections import OrderedDict
 from typing import Generic, TypeVar
@@ -10,12 +10,12 @@ class ExpiringMap(Generic[T]):
     """A map that forgets each entry after a while.
 
     Args:
-        lasts_s: how long each counts (seconds).
+        lasts_s: how long each entry counts (seconds).
     """
 
     def __init__(self, lasts_s: float) -> None:
         self._lasts_s = lasts_s
-        # the oldest of a plain dict is looked for among all that were removed before it
+        # finding the oldest entry of a plain dict means passing by all that were removed before it
         self._noted: OrderedDict[str, tuple[T, float]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -31,7 +31,7 @@ class ExpiringMap(Generic[T]):
         return frozenset(self._noted)
 
     def find(self, name: str) -> tuple[T, float] | None:
-        """Return what it stands for, and until when that counts, which may be over; None: nothing is known."""
+        """Return what `name` stands for, and until when that counts, which may be over; None: nothing is known."""
         return self._noted.get(name)
 
     def forget(self, name: str) -> None:

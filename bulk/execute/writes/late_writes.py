@@ -1,11 +1,11 @@
 """Writes that were sent again while their first send may still arrive, and what has to wait for them.
 
-Of a write whose answer was lost nothing was found, so it was sent again: the platform refuses to apply it twice. But
-what comes next in its lane can take that guard away: the organization is renamed and its first name is free again, the
-file is deleted and can be created anew. So until the settle time is over nothing else is sent in that lane; where the
-lane is wider than what is written (the files of a repository), nothing else of the same path. What an earlier process
-of the run has sent twice counts as sent now (`resume_state.py`). Pure; monotonic times come in. Source: operations.md
-(policies C, K, O); failures.md row 7.
+The answer to such a write was lost and its effect was not found, so it was sent again: the platform refuses to apply it
+twice. But the next write in its lane can take that guard away: the organization is renamed and its first name is free
+again, the file is deleted and can be created anew. So until the settle time is over nothing else is sent in that
+lane; where the lane is wider than what is written (the files of a repository), nothing else of the same path. What an
+earlier process of the run has sent twice counts as sent now (`resume_state.py`). Pure; monotonic times come in. Source:
+operations.md (policies C, K, O); failures.md row 7.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,8 +20,8 @@ class LateWrite:
 
     Attributes:
         owner: (job, index) of its item, which need not wait for itself.
-        lanes, path: folded, what it writes. None: any lane of `resource`, because the ledger can't tell which.
-        until: when it is believed to be gone (monotonic seconds).
+        lanes, path: what the send writes, folded. `lanes` None: any of `resource`; the ledger can't tell which.
+        until: when the send is believed to be gone (monotonic seconds).
     """
 
     owner: tuple[int, int]
@@ -44,22 +44,22 @@ class LateWrite:
 
 
 class LateWrites:
-    """All of a run. There are few: only lost answers make one, and only for the settle time."""
+    """All late writes of a run. There are few: only lost answers make one, and only for the settle time."""
 
     def __init__(self, earlier: Iterable[LateWrite] = ()) -> None:
         self._late_writes = list(earlier)
 
     def __bool__(self) -> bool:
-        """Return whether there is any to look at."""
+        """Return whether there are any late writes."""
         return bool(self._late_writes)
 
     def add(self, late_write: LateWrite, now: float) -> None:
-        """Remember a send; what is over by `now` is forgotten."""
+        """Remember a send; forget those that are over by `now`."""
         self._late_writes = [each for each in self._late_writes if each.until > now]
         self._late_writes.append(late_write)
 
     def wait_s(self, owner: tuple[int, int], lanes: frozenset[str], path: str, now: float) -> float:
-        """Return seconds that a write of that item has to wait; 0.0: it may leave."""
+        """Return how long a write of the item `owner` has to wait (seconds); 0.0: it may leave."""
         waits = (each.until - now for each in self._late_writes if each.hinders(owner, lanes, path))
         return max((0.0, *waits))
 

@@ -1,10 +1,10 @@
-"""What this run has just created, and who may come too early to it.
+"""What this run has just created, and how long an item waits that comes to it too early.
 
-A platform may show a new organization or configuration only a moment after its 201: what asks for it at once is told
+A platform may show a new organization or configuration only a moment after its 201: a request for it at once gets
 404. So within the settle time of a creation a 404 whose path names what was created is no answer yet: the item starts
 over, with growing pauses. After that time, and for everything else, a 404 is final. Numbers are counted for each kind,
-and some for each organization: what has one is known by the place where it lies. Pure; monotonic times come in.
-Source: failures.md row 21.
+and some for each organization: a thing with a number is known by the place where it lies. Pure; monotonic times
+come in. Source: failures.md row 21.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ class RecentCreations:
         self._made: ExpiringMap[None] = ExpiringMap(settle_s)
 
     def add(self, names: Iterable[str], now: float) -> None:
-        """Note that these are there since `now`; what is older than the settle time is forgotten."""
+        """Note that these names are there since `now`; forget names that are older than the settle time."""
         for name in names:
             self._made.note(name.casefold(), None, now)
         self._made.forget_old(now)
@@ -41,7 +41,7 @@ class RecentCreations:
         return self._made.names()
 
     def pause_s(self, outcome: Outcome, path: str, tries: int, now: float) -> float:
-        """Return seconds to wait before `path` is asked for again, after so many times; 0.0: the outcome stands.
+        """Return seconds to wait before `path` is asked for again, after `tries` tries; 0.0: the outcome stands.
 
         Args:
             path: percent-encoded, of the request that decided.
@@ -60,8 +60,8 @@ def may_create(operation: AnyOperation, effect: Effect | None) -> bool:
 
 
 def names_made(operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome) -> tuple[str, ...]:
-    """Return what a write that succeeded brought into the world: names that the item gave, and where lies what got an
-    id.
+    """Return names of what a write that succeeded has created: those that the item gave, and the place of a thing that
+    got an id.
 
     Args:
         effect: of the write; None where nothing was written.
@@ -76,7 +76,7 @@ def names_made(operation: AnyOperation, item: Item, effect: Effect | None, outco
 
 
 def _within(place: str) -> Iterator[str]:
-    """Yield under which name every organization of an enterprise has what lies in that enterprise."""
+    """Yield the name under which every organization of an enterprise has the thing that lies in that enterprise."""
     if place.startswith(_OF_ALL):
         yield place.removeprefix(_OF_ALL).partition("/")[2]
 

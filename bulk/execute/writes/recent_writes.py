@@ -1,12 +1,13 @@
 """What this run itself has written last, for the item that changes the same thing next.
 
 A copy of the platform may lag: a look that comes at once can show the file as it was before the last item, or no file.
-Believed, it would make a delete `unchanged` while the file is there; after a lost answer our own blob would be taken
-for somebody else's, or no file for our delete. So within the settle time of a write the next item is told what that
-left, and does not look: the platform's own comparison guards it. What it lost is settled when that time is over. Where
-the platform compares nothing, as of a webhook, the next item looks once more when that time is over, unless its look
-shows what was left; and a creation does not believe that its like is there while that may just have been deleted. Pure;
-monotonic times come in. Source: failures.md rows 7, 21, 22.
+If such a look were believed, a delete would end as `unchanged` while the file is there; after a lost answer, our own
+blob would be taken for another writer's, or a missing file for the effect of our delete. So within the settle time of a
+write the next item is told what that write left, and does not look: the platform's own comparison guards the item. If
+the item loses an answer, the loss is settled when that time is over. Where the platform compares nothing, as with a
+webhook, the next item looks once more when that time is over, unless its look shows what was left; and a creation does
+not believe that its like is there while that may just have been deleted. Pure; monotonic times come in. Source:
+failures.md rows 7, 21, 22.
 """
 
 from collections.abc import Generator, Sequence
@@ -23,7 +24,7 @@ T = TypeVar("T")
 
 
 class RecentWrites:
-    """Those of a run, by what they changed; `settle_s`: how long each counts (seconds)."""
+    """The recent writes of a run, by what they changed; `settle_s`: how long each counts (seconds)."""
 
     def __init__(self, settle_s: float) -> None:
         self._left: ExpiringMap[str] = ExpiringMap(settle_s)
@@ -44,7 +45,7 @@ class RecentWrites:
         return steps if lag_s <= 0.0 else _looking_late(steps, lag_s)
 
     def _looking_twice(self, operation: AnyOperation, item: Item, lag_s: float) -> Steps:
-        """Do what the operation's steps do, from another look `lag_s` later where the first one may be of before."""
+        """Do what the operation's steps do; begin with another look `lag_s` later if the first one may be outdated."""
         assert isinstance(operation, ChangesThings), "nothing else is noted"
         left = [changed[0] for changed in map(self._changed.find, operation.things(item)) if changed is not None]
         steps = operation.steps(item)
@@ -62,7 +63,7 @@ class RecentWrites:
         return (yield from _going_on(steps, request))
 
     def doubt_s(self, operation: AnyOperation, item: Item, outcome: Outcome, now: float) -> float:
-        """Return how long it can't be told whether what a creation has found in its way is still there (seconds)."""
+        """Return how long the thing that a creation has found in its way may be deleted already (seconds)."""
         if not self._changed or not isinstance(operation, CreatesNames):
             return 0.0
         is_in_the_way = outcome.error is not None and outcome.error.code is ErrorCode.CONFLICT
@@ -76,10 +77,10 @@ class RecentWrites:
         return max(self._last(operation, item)[1], self._changed_until(operation, item))
 
     def add(self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, now: float) -> None:
-        """Note that `item` ended so at `now`; what is older than the settle time is forgotten.
+        """Note that `item` ended with `outcome` at `now`; forget what is older than the settle time.
 
         Args:
-            effect: of what it has sent; None: nothing was sent, so what stands there is as it was.
+            effect: the effect of the write that the item has sent; None: nothing was sent, so nothing has changed.
         """
         if isinstance(operation, ComparesState):
             left = operation.left(item, outcome)
@@ -91,17 +92,17 @@ class RecentWrites:
         elif effect is not None and isinstance(operation, ChangesThings) and _may_have_changed(outcome):
             for thing in operation.things(item):
                 self._changed.note(thing, _without_note(outcome.result), now)
-                self._changed.note(thing[: thing.rfind("/") + 1], None, now)  # what lists it shows it late, too
+                self._changed.note(thing[: thing.rfind("/") + 1], None, now)  # a list shows the change late, too
             self._changed.forget_old(now)
 
     def forget(self, operation: AnyOperation, item: Item) -> None:
-        """Forget what `item` changes: somebody else has changed it, or nobody knows."""
+        """Forget what was left where `item` writes: another writer has changed it, or its state is unknown."""
         if self._left and isinstance(operation, ComparesState):
             self._left.forget(_key(operation, item))
 
     def _last(self, operation: AnyOperation, item: Item) -> tuple[str, float]:
-        """Return what is left, and until when a read may not show it (monotonic seconds, 0.0: each shows what is
-        there)."""
+        """Return what an earlier item left, and until when a read may not show it (monotonic seconds; 0.0: every read
+        shows what is there)."""
         if not self._left or not isinstance(operation, ComparesState):
             return "", 0.0
         return self._left.find(_key(operation, item)) or ("", 0.0)

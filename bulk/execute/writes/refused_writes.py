@@ -1,29 +1,29 @@
 """Which refusals of writes are looked into before they are believed. Pure.
 
 A proxy that sends a write twice passes on the answer to the second one, "exists already" or "not found", and a gateway
-may say anything. So the effect of a refused write is looked for. Where ever so many items are refused for a reason of
-their own, such as a wrong scope, that must not cost a read for each: of each operation and status the first ones are
-looked into, and of the others a part. Where one was done all the same, nothing of that kind is believed any more.
+may say anything. So the effect of a refused write is looked for. Where very many items are refused for a reason of
+their own, such as a wrong scope, that must not cost a read for each: of each operation and status the first refusals
+are looked into, and a part of the others. Once a refused write was done all the same, all of its kind are looked into.
 """
 
 LOOKS_FIRST = 100
-"""So many refusals of an operation with one status are looked into (count)."""
+"""How many refusals of an operation with one status are looked into without exception (count)."""
 
 LOOKS_THEN = 100
-"""After those, one in so many."""
+"""After `LOOKS_FIRST`, one refusal in this many is looked into (count)."""
 
 TWICE_FIRST = 3
-"""So many of those are looked into twice (count)."""
+"""How many of the first refusals are looked into twice (count)."""
 
 SECOND_LOOK_S = 2.0
-"""Before the second look at what a platform may do in the background (seconds)."""
+"""The pause before the second look at what a platform may do in the background (seconds)."""
 
 Kind = tuple[str, int]
 """An operation's name and the status of the refusal."""
 
 
 class RefusedWrites:
-    """Those of one process of a run."""
+    """The refused writes of one process of a run."""
 
     def __init__(self) -> None:
         self._seen: dict[Kind, int] = {}
@@ -37,5 +37,5 @@ class RefusedWrites:
         return 1 if seen <= LOOKS_FIRST or seen % LOOKS_THEN == 0 or kind in self._lies else 0
 
     def was_done(self, kind: Kind) -> None:
-        """Note that a write was done that was refused like that."""
+        """Note that a write was done although it was refused in this way."""
         self._lies.add(kind)

@@ -1,8 +1,8 @@
 """What happened to a write whose answer was lost: the truth is read back, and only then is anything repeated.
 
-A trace that two readings found is the outcome. No trace found is believed at once where a second application can't
-happen (compare-and-swap, unique keys, set semantics), otherwise only after the settle time and two readings. After a
-repeat was refused, no trace means the refusal stands, but only once the settle time is over: reads may be stale.
+A trace that two readings found is the outcome. That there is no trace is believed at once where a second application
+can't happen (compare-and-swap, unique keys, set semantics), otherwise only after the settle time and two readings. If
+a repeat was refused and there is no trace, the refusal stands, but only after the settle time: reads may be stale.
 Source: operations.md.
 """
 
@@ -41,11 +41,11 @@ OVERWRITE = "nothing was overwritten; `bulk retry --overwrite` writes it all the
 _OF_WHAT_IS_THERE = (ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_FAILED)
 """Refusals that may be about what a lost write has left: what it deleted or renamed is gone, what it created exists."""
 _REFUSED = frozenset((401, 403, 422, 429))
-"""Statuses with which a write was refused that was sent again: that it was done all the same is only just possible."""
+"""Statuses of a refused send that was repeated: that it was done all the same is only just possible."""
 _MAY_TAKE_TIME = frozenset((Effect.MOVE, Effect.ORDERED, Effect.SET))
-"""Some of these the platform does in the background."""
+"""Effects that the platform may bring about in the background."""
 READINGS = 2
-"""Readings before one is believed: a single answer may be another's, or a gateway's."""
+"""Readings before their result is believed (count): a single answer may be another's, or a gateway's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class LostWrite:
 
     Attributes:
         lost: what the ledger remembers of it.
-        effect: decides what may be repeated when.
+        effect: the effect of the write, which decides what may be repeated when.
         since: when it was lost, or when the run was resumed (monotonic): the settle time counts from here.
         followed_by: how a read failed that came after the platform had accepted the write; None: it never accepted it.
     """
@@ -66,8 +66,8 @@ class LostWrite:
 
 
 def lost_write_of(request: Request, clock: Clock, status: int | None, made: frozenset[str] = frozenset()) -> LostWrite:
-    """Return that of a write whose answer was lost just now; `status`: what came back, if anything did; `made`: see
-    Lost."""
+    """Return the lost write for a request whose answer was lost just now; `status`: of the answer, if one came;
+    `made`: see Lost."""
     lost = Lost(
         method=request.method,
         path=request.path,
@@ -85,7 +85,7 @@ def own_before(request: Request) -> Any:
 
 
 class Settler:
-    """Reads back for all workers. `settle_s`: how long until "not there" is believed (seconds); see `settled_at`."""
+    """Settles lost writes for all workers. `settle_s`: seconds until "not there" is believed; see `settled_at`."""
 
     def __init__(self, sender: RequestSender, clock: Clock, settle_s: float) -> None:
         self._sender, self._clock, self.settle_s = sender, clock, settle_s
@@ -108,7 +108,7 @@ class Settler:
         stale_until: float = 0.0,
         owner: tuple[int, int] = (-1, -1),
     ) -> Outcome | None:
-        """Return the outcome, or None: it was not applied, start over.
+        """Return the outcome of a lost write, or None: it was not applied, and the item starts over.
 
         Args:
             refusal: how a repeat of the write was refused; it is the outcome if no trace is found.
@@ -125,7 +125,7 @@ class Settler:
     async def done_all_the_same(
         self, operation: AnyOperation, item: Item, refused: LostWrite, context: RequestContext, owner: tuple[int, int]
     ) -> Outcome | None:
-        """Look for the effect of a write that was refused: return how the item ended where it is there.
+        """Look for the effect of a write that was refused: return how the item ended if the effect is there.
 
         Args:
             refused: the write; its status is the refusal's.
@@ -172,7 +172,7 @@ class Settler:
             began = self._clock.monotonic()
             found = await self._read_back(operation, item, lost_write.lost, context, owner)
             readings += 1
-            # all of its requests count: a bucket may have held the second one up
+            # the start of a reading counts: a bucket may have held up its later requests
             is_believed = readings >= READINGS and began >= self.settled_at(lost_write)
             match found:
                 case Outcome():
@@ -190,7 +190,7 @@ class Settler:
                     if is_believed:
                         return refusal and inferred(lost_write, refusal)
                 case _:  # Undecided
-                    # what somebody else has left there is not written over
+                    # what another writer has left there is not overwritten
                     is_repeated = lost_write.effect in (Effect.SET, Effect.ORDERED) and found.found is None
                     if refusal is None and may_repeat and is_repeated and not traces:
                         return None
@@ -218,7 +218,7 @@ class Settler:
                     return Undecided(f"reading back failed: {message}")
                 request = advance(reading, reply, (Outcome, NotApplied, Undecided))
             return request
-        except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: what it asks for can't be sent
+        except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: the request can't be sent
             about = {"job_number": owner[0], "item": owner[1]}
             log.warning("%s #%d can't read back", operation.name, owner[1], exc_info=flaw, extra=about)
             return Undecided(f"reading back failed ({flaw})")
@@ -229,8 +229,8 @@ def _is_trace(found: Outcome | NotApplied | Undecided) -> bool:
 
 
 def _unknown(lost_write: LostWrite, found: Undecided, last: Outcome | None) -> Outcome:
-    """Return the outcome where nobody can know; where something else stands there now, what to do about it is the
-    user's to decide.
+    """Return the outcome `unknown` with its reason; where something else is there now, the user has to decide what to
+    do about it.
     """
     why, status = found.why, None
     if last is not None and last.error is not None:
@@ -241,11 +241,12 @@ def _unknown(lost_write: LostWrite, found: Undecided, last: Outcome | None) -> O
 
 
 def inferred(lost_write: LostWrite, refusal: Outcome) -> Outcome:
-    """Return what a refusal means that stands: a unique name that was free before the lost request, and is taken now,
-    is ours.
+    """Return what a final refusal means: a unique name that was free before the lost request, and is taken now, is
+    ours.
 
-    The one who asks need not be allowed to see what was made (operations.md: `applied_inferred`). A refusal that does
-    not say what it is about may be about what was done as well, although no read shows it: then nobody knows.
+    The credential need not be allowed to see what was made (operations.md: `applied_inferred`). A refusal that does
+    not say what it is about may be caused by the effect of the lost write, although no read shows that: then the
+    outcome is unknown.
     """
     if refusal.error is None:
         return refusal
@@ -259,13 +260,13 @@ def inferred(lost_write: LostWrite, refusal: Outcome) -> Outcome:
 
 
 def _is_the_same_for_all(refusal: Outcome) -> bool:
-    """Return whether a repeat was refused for what it holds: then the one before it was not taken either."""
+    """Return whether a repeat was refused for its content: then the send before it was not taken either."""
     return refusal.gives_codes and refusal.error is not None and refusal.error.code is not ErrorCode.CONFLICT
 
 
 def lost_again(lost_write: LostWrite | None, newest: LostWrite) -> LostWrite:
-    """Return which loss to remember: the first of the same write, because its before-image is from before any of
-    them."""
+    """Return the lost write to remember: the first of the same request, because its before-image is from before all
+    of them."""
     if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (newest.lost.method, newest.lost.path):
         return newest
     return LostWrite(lost_write.lost, lost_write.effect, newest.since, newest.followed_by)

@@ -1,6 +1,6 @@
 """Sends a write until it is decided or its answer is lost: the writes of one item, and those that items share.
 
-Before it leaves the ledger knows of it; where it can't leave any more, the ledger forgets it again.
+The ledger knows of a write before it leaves, and forgets the write again if it can't leave any more.
 """
 
 import random
@@ -20,7 +20,7 @@ from bulk.model import FailureKind, Request
 from bulk.platform.classification import VerdictKind
 
 BUSY_MOST_S = 600.0
-"""How long "in progress" is waited for before it is the answer."""
+"""How long the answer "in progress" is waited out before it is final (seconds)."""
 NOT_SENT_PAUSE_S = 0.1
 
 _ACCEPTED = VerdictKind.ACCEPTED
@@ -33,7 +33,7 @@ class WriteLoop:
         is_in_doubt: whether an earlier process has sent something for the item.
 
     Attributes:
-        is_to_be_settled: the last write was refused, would be sent again, and is to be looked for before.
+        is_to_be_settled: the last write was refused, would be sent again, and its effect is to be looked for first.
     """
 
     __slots__ = (
@@ -69,7 +69,7 @@ class WriteLoop:
         self.is_to_be_settled = False
 
     async def intend(self, request: Request, entries: Sequence[Entry], befores: Sequence[Any]) -> None:
-        """Make it durable that a write is about to leave for these items; `befores`: what was there, of each.
+        """Make it durable that a write is about to leave for these items; `befores`: what was there before, for each.
 
         Raises:
             RunStopped: the disk refuses; the write must not leave.
@@ -80,12 +80,12 @@ class WriteLoop:
         self._intended = entries
 
     async def send(self, request: Request, settles: Callable[[Request, Tried], bool]) -> Tried:
-        """Return the answer that decides, or what is known where there is none; see `is_to_be_settled`.
+        """Send a write, and return the answer that decides it, or what is known without one; see `is_to_be_settled`.
 
         Where nothing more may be sent, and nothing of these items has ever left, their intents are withdrawn.
 
         Args:
-            settles: called with a refusal after which the write would be sent again: whether it is looked for before.
+            settles: called with a refusal after which the write would be sent again: whether to settle it first.
 
         Raises:
             CredentialRefused, Draining, RunStopped: nothing more may be sent.
@@ -134,7 +134,7 @@ class WriteLoop:
             tally.retries += 1
 
     def _is_worth_waiting(self) -> bool:
-        """Return whether what the platform does already is waited for longer."""
+        """Return whether to wait longer for what the platform says is in progress."""
         now = self._clock.monotonic()
         if self._busy_since < 0.0:
             self._busy_since = now
@@ -142,16 +142,16 @@ class WriteLoop:
 
 
 def is_in_progress(tried: Tried) -> bool:
-    """Return whether the platform says that it does something of the kind already: nothing was done, and it will be
-    over."""
+    """Return whether the platform says that something of the kind is in progress: this write was not done, and a later
+    one may be."""
     return tried.kind is VerdictKind.BUSY and tried.reply is not None and tried.reply.status == 422
 
 
 def intent_of(entry: Entry, request: Request, before: Any, now: float) -> Intent:
-    """Return what the ledger has to know of a write before it leaves (now: UTC epoch seconds).
+    """Return the intent, which the ledger has to know before a write leaves (now: UTC epoch seconds).
 
     Args:
-        before: that of this item, of a combined write.
+        before: what was there before; of a combined write, for this item.
     """
     return Intent(
         job=entry.job,

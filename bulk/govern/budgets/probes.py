@@ -1,10 +1,11 @@
-"""Going to see: where nothing is left by what is known, one request at a time is let out to find out whether it is so.
+"""Probes: where no request is left as far as is known, one request at a time is let out to find out whether that is so.
 
-After the end of a window, when nobody has opened the next one; within a window, when one witness contradicts another
-one, or when a single one says that a window is empty of which this run has used next to nothing. What came of it says
-who was wrong. Whether a window was over when it went is judged when its answer is there: a clock that was set back may
-have sent it too early, and then it is served out of what the old window has left, where requests of this run never
-arrived. Pure arithmetic over a bucket. Source: design.md §4; failures.md rows 31, 32, 34.
+A probe leaves after the end of a window, when no witness has opened the next one. It leaves within a window when one
+witness contradicts the other, or when a single witness says that a window is empty of which this run has used next to
+nothing. What came of the probe says which witness was wrong. Whether a window was over when the probe left is judged
+when its answer is there: a clock that was set back may have sent it too early. Then it is served out of the rest of the
+old window, where requests of this run never arrived. Pure arithmetic over a bucket.
+Source: design.md §4; failures.md rows 31, 32, 34.
 """
 
 import math
@@ -13,28 +14,28 @@ from bulk.govern.budgets.buckets import LATE_S, Bucket
 from bulk.govern.budgets.witnesses import NEVER, Witness
 
 LOOK_SHARE, LOOK_LEAST_S, LOOK_MOST_S = 0.02, 0.05, 0.25
-"""How long after the end of a window nobody has opened the next one before a request goes and sees: a share of the
-window, within bounds (seconds)."""
+"""How long after the end of a window a probe leaves, if no witness has opened the next one: a share of the window,
+within bounds (seconds)."""
 DOUBT_S, MOVED_S = 1.0, LATE_S
-"""How long a word that nothing is left stands when another one says the contrary, and how long what this run has sent
-when a witness says that another window has begun (seconds); longer if that witness erred before."""
+"""How long a word that nothing is left stands when another witness says the contrary, and how long this run's own count
+stands when a witness says that another window has begun (seconds). Both are longer if that witness erred before."""
 HOLLOW_SHARE, HOLLOW_USED = 0.25, 0.1
-"""One witness says that nothing is left, and this run has used less than a tenth: after a quarter of the window one
-request looks."""
+"""Where a single witness says that nothing is left, and this run has used less than a tenth of the window, a probe
+leaves after a quarter of the window."""
 LOOK_AGAIN_S, LOOK_AGAIN_MOST_S = 0.5, 60.0
 """Pause after the first probe in vain, doubled after each further one, and the longest (seconds)."""
 GUESS_S = 15.0
-"""Where the end of a window is compared with the clock of this machine alone, how long after the last request of a
-window one goes and sees; after each one in vain, the next after twice that pause (seconds)."""
+"""How long after the last request of a window a probe leaves, where the end of the window is compared with the clock of
+this machine alone; the pause doubles after each probe in vain (seconds)."""
 WIDE_SHARE = 0.01
-"""Where ends of windows alone tell the time, they tell it well enough if they are as near to each other as this share
-of a window; until then a look halves what is not known."""
+"""Where only ends of windows tell platform time, they tell it well enough if its bounds are no further apart than this
+share of a window; until then each probe halves their distance."""
 LAG_MOST_S = 5.0
-"""A platform's window may end that much later than it says (seconds); what was met is remembered."""
+"""A window may end at most this much later than the platform says (seconds); the lag that was met is remembered."""
 
 
 def is_doubtful(bucket: Bucket) -> bool:
-    """Return whether nothing is left only because a witness says so, or another one says that something is."""
+    """Return whether the bucket is empty only by a witness's word, or a witness says that requests are left."""
     return bucket.limit - bucket.own > bucket.reserve or any(
         _lost_writes(bucket, each) for each in (bucket.shown, bucket.asked)
     )
@@ -54,8 +55,10 @@ def _is_hollow(bucket: Bucket) -> bool:
 
 
 def probe_at(bucket: Bucket, now: float) -> float:
-    """Return when one request may go and see whether something is left after all; `now`, too (UTC epoch seconds,
-    platform time)."""
+    """Return when a probe may leave to find out whether requests are left after all.
+
+    That moment and `now` are platform time (UTC epoch seconds).
+    """
     if bucket.is_probing:
         return math.inf
     if bucket.emptied_at == 0.0:
@@ -73,15 +76,17 @@ def probe_at(bucket: Bucket, now: float) -> float:
 
 
 def is_watched(bucket: Bucket) -> bool:
-    """Return whether `/rate_limit` will say that the window is over: it knows this one, and what was spent of it."""
+    """Return whether `/rate_limit` will say that the window is over: it knows the window, and what was spent of it."""
     asked = bucket.asked
     is_same = bool(asked.reset_at) and abs(asked.reset_at - bucket.reset_at) <= bucket.jitter_s
     return is_same and not asked.is_vague and not asked.is_blamed
 
 
 def look_at(bucket: Bucket) -> float:
-    """Return when one request may go and see where headers alone speak of the bucket, and nobody knows what time it is
-    for the platform; after `probe_at` (UTC epoch seconds, platform time)."""
+    """Return when a probe may leave where only headers speak of the bucket and platform time is not known.
+
+    `probe_at` must be called before this. The moment is platform time (UTC epoch seconds).
+    """
     return bucket.emptied_at + GUESS_S * (2.0 ** min(30, bucket.probes + 1) - 1.0)
 
 
@@ -90,14 +95,16 @@ def _after_its_end(bucket: Bucket) -> float:
 
 
 def _is_next_full(bucket: Bucket, now: float) -> bool:
-    """Return whether the next window may be full of what was under way when it began: then there is nothing to be
-    seen."""
+    """Return whether requests under way at the beginning of the next window may fill it.
+
+    Then a probe would find out nothing.
+    """
     over = bucket.over if bucket.over >= 0 else bucket.paid - bucket.in_flight
     return now >= bucket.reset_at and bucket.paid - over >= bucket.limit
 
 
 def probe(bucket: Bucket, now: float) -> None:
-    """Let one request out to see, not before `now` (UTC epoch seconds, platform time)."""
+    """Let one request out as a probe, not before `now` (UTC epoch seconds, platform time)."""
     bucket.is_probing, bucket.probed_at, bucket.is_early = True, now, False
     bucket.shown.said, bucket.asked.said = bucket.shown.latest, bucket.asked.latest
     bucket.sent += 1
@@ -105,8 +112,9 @@ def probe(bucket: Bucket, now: float) -> None:
 
 
 def date(bucket: Bucket, window: int, made_at: float) -> None:
-    """Note that the answer of the probe that was let out in that window was made before `made_at` (UTC epoch seconds),
-    by its own date. It is to be told before anything else that the answer says.
+    """Note that the answer to the probe of window `window` was made before `made_at` (UTC epoch seconds), by its date.
+
+    This must be called before anything else that the answer says is taken in.
     """
     bucket.is_early = made_at <= (bucket.reset_at if window == bucket.window else bucket.ended_at)
 
@@ -115,9 +123,9 @@ def saw(bucket: Bucket, window: int, was_served: bool | None, now: float, late: 
     """Note that the probe is over.
 
     Args:
-        window: in which it was let out.
-        was_served: the platform served it; False: refused because of a limit; None: nothing can be told from it.
-        now: platform time, `late` the latest that it may be (UTC epoch seconds).
+        window: number of the window in which the probe was let out.
+        was_served: the platform served the probe; False: it was refused because of a limit; None: nothing can be told.
+        now: platform time; `late`: the latest that platform time may be (UTC epoch seconds).
     """
     bucket.is_probing = False
     if window != bucket.window:
@@ -132,7 +140,7 @@ def saw(bucket: Bucket, window: int, was_served: bool | None, now: float, late: 
     bucket.probes += 1
     first_s = DOUBT_S if was_served is False and not was_due else LOOK_AGAIN_S
     bucket.pause_until = now + min(LOOK_AGAIN_MOST_S, first_s * 2.0 ** min(10, bucket.probes - 1))
-    if not was_due:  # what one saw within a window does not put off the look after its end
+    if not was_due:  # a probe within a window does not put off the probe after its end
         bucket.pause_until = min(bucket.pause_until, max(now + first_s, _after_its_end(bucket)))
     if was_served is False:
         _saw_it_refused(bucket, is_past, late)
@@ -145,9 +153,9 @@ def _learn_lag(bucket: Bucket) -> None:
 
 
 def _saw_it_served(bucket: Bucket, is_past: bool, now: float, late: float) -> None:
-    before = bucket.paid - 1  # they spoke without the probe
+    before = bucket.paid - 1  # the words of the witnesses don't count the probe
     moved = [each for each in (bucket.shown, bucket.asked) if each.moved >= 0]
-    has_turned = not is_past and any(not each.is_blamed for each in moved)  # then nobody was wrong but the clock
+    has_turned = not is_past and any(not each.is_blamed for each in moved)  # then only the clock was wrong
     if has_turned:
         bucket.believe_newest(bucket.reset_at)
     for witness, other in () if has_turned else ((bucket.shown, bucket.asked), (bucket.asked, bucket.shown)):
@@ -158,13 +166,13 @@ def _saw_it_served(bucket: Bucket, is_past: bool, now: float, late: float) -> No
     _learn_limit(bucket)
     is_room = bucket.limit - bucket.own >= 0
     bucket.first, bucket.is_exhausted = NEVER, False
-    is_over = not is_room and not bucket.is_early  # otherwise some of what this run has sent never arrived
+    is_over = not is_room and not bucket.is_early  # otherwise some requests of this run never arrived
     if (is_past and not (bucket.is_assumed and is_room)) or moved or is_over:
         both = [each for each in (*moved, bucket.shown, bucket.asked) if not each.too_little]
         ends = [each.reset_at for each in both if each.reset_at > late + bucket.jitter_s]
         window_s, probes = bucket.window_s, bucket.probes
         if probes and is_past and bucket.opened_at:
-            window_s = max(window_s, bucket.probed_at - bucket.opened_at)  # longer than it was taken for
+            window_s = max(window_s, bucket.probed_at - bucket.opened_at)  # the window was longer than assumed
         ended_at = bucket.probed_at if bucket.is_assumed or not is_past else bucket.reset_at
         bucket.begin(_limit_of_next(bucket), min(ends) if ends else late + window_s, bucket.in_flight + 1, now, late)
         bucket.ended_at, bucket.is_assumed, bucket.probes = ended_at, not ends, probes
@@ -176,7 +184,7 @@ def _saw_it_served(bucket: Bucket, is_past: bool, now: float, late: float) -> No
 
 
 def _learn_limit(bucket: Bucket) -> None:
-    """Let the limit be what the one witness names that was never wrong, where the other one was."""
+    """Take the limit from the witness that was never wrong, if the other one was."""
     good = [each for each in (bucket.shown, bucket.asked) if not each.is_blamed]
     if len(good) == 1 and good[0].limit >= bucket.own:
         bucket.limit = good[0].limit
@@ -192,8 +200,8 @@ def _saw_it_refused(bucket: Bucket, is_past: bool, late: float) -> None:
     bucket.exhaust()
     for witness, other in ((bucket.shown, bucket.asked), (bucket.asked, bucket.shown)):
         if not is_past and witness.ceiling <= bucket.paid < other.ceiling:
-            witness.too_little = 0  # the other one did not say so
-        if not is_past and witness.left(bucket.paid - 1) > bucket.reserve:  # it spoke without the probe
+            witness.too_little = 0  # the probe shows that it is right, as the other witness did not say so
+        if not is_past and witness.left(bucket.paid - 1) > bucket.reserve:  # its word does not count the probe
             witness.too_much += 1
     if not is_past:
         bucket.hollow_from, bucket.hollow_step = bucket.window + bucket.hollow_step, bucket.hollow_step * 2

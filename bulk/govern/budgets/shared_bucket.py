@@ -1,12 +1,14 @@
-"""A budget that several workers spend from: who was lent how many of its requests, and until when. Pure arithmetic.
+"""A budget that several workers spend from: which worker was lent how many requests, and until when. Pure arithmetic.
 
 A worker leases tokens, each of which is leave for one request, and may use them until shortly before the window ends,
 at most for `HOLD_S`. In the bucket, tokens are requests that were sent and are in flight, so that all rules of
-`buckets.py` hold for all workers together: what may have been sent counts until somebody says that it was not.
+`buckets.py` hold for all workers together: a request that may have been sent counts until its worker says that it was
+not.
 
-`burst` hands out what is free in shares that become smaller as less is left. `even` hands out the next slot of one time
-line, which all workers share: nobody's rate has to be known, and a worker that has died leaves a hole of one slot.
-What a dead worker holds is written off; otherwise it would count as in flight in every later window.
+`burst` hands out the free requests in shares that become smaller as fewer are left. `even` hands out the next slot of
+one time line, which all workers share: the rate of a worker need not be known, and a worker that has died leaves a hole
+of one slot. Tokens that a dead worker holds are written off; otherwise they would count as in flight in every later
+window.
 """
 
 import math
@@ -20,19 +22,20 @@ from bulk.govern.budgets.witnesses import NEVER, Witness
 SLOT_S = 0.05
 """Length of one slot of the time line (seconds)."""
 HOLD_S = 5.0
-"""Tokens may be used for so long, and slots lie at most so far ahead (seconds)."""
+"""How long tokens may be used, and how far ahead a slot may lie at most (seconds)."""
 END_S = 0.03
-"""So long before the end of a window its tokens end (seconds)."""
+"""The tokens of a window end this long before the window (seconds)."""
 QUARTER = 4
-"""A worker is lent at most this part of its share of what is free, and so many times what it may have in flight."""
+"""A worker is lent at most one in this many of its share of the free requests, and at most this many times the requests
+that it may have in flight."""
 UNLIMITED_TRIPS = 16
-"""Where nothing is limited, a worker is lent so many times what it may have in flight. What is left of it ends when
-somebody tells of limits."""
+"""Where nothing is limited, a worker is lent this many times the requests that it may have in flight. Tokens that it
+has left end when `/rate_limit` may name limits again."""
 TAIL_SHARE, TAIL_S, TAIL_TRIPS = 0.01, 0.3, 4
-"""The time line ends a share of the window before its end, or so many seconds and trips; what is left then is lent at
-once."""
+"""The time line ends before the window by this share of the window, or by this many seconds and trips, if that is more;
+requests that are left then are lent at once."""
 SEEN_S = 10.0
-"""Who has not asked for so long is no worker that gets a share (seconds)."""
+"""A worker that has not asked for this long does not count when shares are made (seconds)."""
 WINDOW_MOST_S, PAST_MOST_S = 3_700.0, 86_400.0
 """An end of a window that lies further ahead or back is nonsense (seconds)."""
 
@@ -44,11 +47,11 @@ class Wish:
     Attributes:
         most: tokens that it could use now (count). work: requests that it still has to send (count).
         concurrency: requests that it may have in flight (count).
-        is_even: it wants slots of the time line, where there is more work than is left in the window.
+        is_even: the worker wants slots of the time line, where there is more work than requests left in the window.
         trip_s: how long an answer takes (seconds).
-        held: tokens that it holds or whose requests are in flight, by the number of their hold: all others are over.
-        unused: those of these others that cost nothing, by the same; each is named once.
-        exhausted: the window of which the platform has said that nothing is left; 0: of none.
+        held: tokens that the worker holds or whose requests are in flight, by number of the hold; all others are over.
+        unused: tokens among these others that cost nothing, by number of the hold; each is named once.
+        exhausted: number of the window of which the platform has said that nothing is left; 0: there is none.
         is_unlimited: `/rate_limit` is 404, so that nobody may know of any limit.
     """
 
@@ -65,14 +68,14 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """What a worker gets.
+    """The tokens that a worker is lent.
 
     Attributes:
-        tokens: leave for so many requests (count). window: which pays for them. hold: to name when they are given
-            account of.
+        tokens: requests that may be sent (count). window: number of the window that pays for them. hold: number of the
+            hold, to be named when the worker gives account of the tokens.
         ends_at: when the tokens of this window end (UTC epoch seconds, platform time), whatever else limits them.
-        slot_at, per_second: the first may be used then, the others one after the other; None: all at once.
-        again_at: there are slots, but so far ahead that they are lent only then (platform time).
+        slot_at, per_second: when the first token may be used, and the rate of the others; None: all at once.
+        again_at: when there are slots to lend, as the next ones are too far ahead now (platform time).
     """
 
     tokens: int = 0
@@ -85,7 +88,7 @@ class Lease:
 
 
 def unlimited(wish: Wish) -> Lease:
-    """Return what is lent where the platform limits nothing: enough for a short while."""
+    """Return the lease of a worker where the platform limits nothing: tokens for a short while."""
     return Lease(min(wish.most, UNLIMITED_TRIPS * wish.concurrency), ends_at=math.inf)
 
 
@@ -94,8 +97,8 @@ class Hold:
     """Tokens that a worker has not given account of.
 
     Attributes:
-        number: of this hold; a later one of the same worker has another. tokens: of it (count).
-        until: when the newest of them end (store's time).
+        number: number of this hold; a later hold of the same worker has another. tokens: tokens of the hold (count).
+        until: when the newest of these tokens end (store's time).
     """
 
     number: int
@@ -105,12 +108,12 @@ class Hold:
 
 @dataclass(slots=True)
 class SharedBucket:
-    """One bucket and what is lent of it.
+    """One bucket and the tokens that are lent of it.
 
     Attributes:
-        bucket: tokens that were lent are in flight in it.
+        bucket: the bucket, in which tokens that were lent are in flight.
         next_slot: where the time line goes on (UTC epoch seconds, platform time).
-        holds: by worker. seen: when each asked last (store's time), and what work it named.
+        holds: hold of each worker. seen: when each worker asked last (store's time), and what work it named (count).
     """
 
     bucket: Bucket
@@ -119,10 +122,10 @@ class SharedBucket:
     seen: dict[int, tuple[float, int]] = field(default_factory=dict)
 
     def lease(self, worker: int, wish: Wish, now: float, late: float, at: float) -> Lease:
-        """Take in what a worker gives back, and lend it what it may have.
+        """Take in the account that a worker gives of its tokens, and lend it as many tokens as it may have.
 
         Args:
-            now: platform time, `late` the latest that it may be (UTC epoch seconds).
+            now: platform time; `late`: the latest that platform time may be (UTC epoch seconds).
             at: the store's own time, which all workers see (seconds).
         """
         bucket = self.bucket
@@ -175,7 +178,7 @@ class SharedBucket:
     def _settle(self, worker: int, wish: Wish) -> None:
         bucket = self.bucket
         hold = self.holds.get(worker)
-        if hold is not None:  # of another one: it was taken for dead, and what it held is written off
+        if hold is not None:  # tokens of another hold are written off already: the worker was taken for dead
             unused = min(wish.unused.get(hold.number, 0), hold.tokens)
             held = min(wish.held.get(hold.number, 0), hold.tokens - unused)
             bucket.in_flight -= hold.tokens - held
@@ -188,7 +191,7 @@ class SharedBucket:
             bucket.exhaust()
 
     def write_off(self, at: float, patience_s: float) -> None:
-        """Count what workers held as used that have not been heard of since it ended.
+        """Count the tokens as used of all workers that have not been heard of since their tokens ended.
 
         Args:
             at: the store's time. patience_s: how long a request may be under way (seconds).
@@ -204,13 +207,13 @@ class SharedBucket:
     def told(
         self, limit: int, remaining: int, reset: int, mark: int, now: float, late: float, reserve: Callable[[int], int]
     ) -> None:
-        """Take in what `/rate_limit` says to who has taken `mark` before; see `Bucket.observe`."""
+        """Take in what `/rate_limit` says to a worker that took `mark` before it asked; see `Bucket.observe`."""
         if limit - reserve(limit) <= 0:
             return
         named = float(reset) if now - PAST_MOST_S < reset < late + WINDOW_MOST_S else None
         bucket = self.bucket
         if now >= bucket.reset_at and remaining >= limit and bucket.overlap(mark) == 0:
-            # Nothing that was sent is in the window that it speaks of. What it said before, of a window that had not
+            # No request is in the window that `/rate_limit` speaks of. What it said before, of a window that had not
             # begun, is no reason to doubt that: there are no probes here that could decide, and workers would wait on.
             bucket.asked.forget()
         if bucket.observe(limit, remaining, named, bucket.overlap(mark), now, late=late, is_asked=True):
@@ -221,7 +224,7 @@ class SharedBucket:
     def first_told(
         cls, limit: int, remaining: int, reset: int, now: float, reserve: Callable[[int], int]
     ) -> "SharedBucket | None":
-        """Return a budget of which nobody knew before; None where the platform's word leaves nothing of it."""
+        """Return a budget that was not known before; None if the platform's numbers leave nothing to lend."""
         if limit - reserve(limit) <= 0 or not now < reset < now + WINDOW_MOST_S:
             return None
         bucket = Bucket(limit, max(0, min(remaining, limit)), float(reset), max(1.0, reset - now), reserve(limit))
@@ -229,7 +232,7 @@ class SharedBucket:
         return cls(bucket, now)
 
     def data(self) -> dict[str, Any]:
-        """Return all of it as JSON can hold it; `of_data` reads that."""
+        """Return the shared bucket in a form that JSON can hold; `of_data` reads that form."""
         found = _data(self.bucket)
         found["shown"], found["asked"] = _data(self.bucket.shown), _data(self.bucket.asked)
         return {
@@ -241,11 +244,11 @@ class SharedBucket:
 
     @classmethod
     def of_data(cls, data: Mapping[str, Any]) -> "SharedBucket":
-        """Return what `data` returned."""
+        """Return the shared bucket that `data` was made from."""
         given = dict(data["bucket"])
         given["shown"], given["asked"] = Witness(**given["shown"]), Witness(**given["asked"])
         bucket = Bucket(**given)
-        bucket.first = given["first"]  # where it begins with a number of its own, that is set by what is free
+        bucket.first = given["first"]  # `Bucket` has just set it from `free`
         holds = {worker: Hold(*hold) for worker, *hold in data["holds"]}
         return cls(bucket, data["next_slot"], holds, {worker: (at, work) for worker, at, work in data["seen"]})
 

@@ -1,14 +1,15 @@
-"""How many requests may be in flight: found out, not configured. Pure; times come in.
+"""How many requests may be in flight: the limit is found out, not configured. Pure; times come in.
 
-One experiment, again and again: for a moment only a part of what is allowed is in flight. Where answers come that much
-sooner then, the rest had only waited in a queue: fewer are allowed. Where they take as long, nobody waits: more are.
-Between, it is known where the platform does all that it can and nobody waits yet: the knee is `in flight × latency of
-the part ÷ latency of the whole`. A little more than that is allowed, and looked at again after ever longer whiles.
-Throughput needs no clock: it is what is in flight by the mean latency (Little's law). What is held back by budgets,
-pacing or lanes says nothing about the platform, and changes nothing.
+One experiment is made again and again: for a moment only a part of the limit (the whole) is in flight. If answers come
+sooner in the same measure, the other requests had only waited in a queue, and the limit falls. If answers take as long
+as before, no request waits, and the limit grows. Between the two lies the knee, where the platform does all that it can
+and no request waits yet: `in flight × latency of the part ÷ latency of the whole`. A little more than the knee is
+allowed, and the experiment is repeated after ever longer times. Throughput needs no clock: it is the number in flight
+divided by the mean latency (Little's law). Requests that budgets, pacing or lanes hold back say nothing about the
+platform, and change nothing.
 
-Bad answers make it fall, see `overload.py`; they never raise it. Where this process is too busy to serve so many in
-time, it falls to what it can serve. Source: design.md §4; failures.md row 25.
+Bad answers make the limit fall (see `overload.py`) and never raise it. Where this process is too busy to serve that
+many requests in time, the limit falls to what it can serve. Source: design.md §4; failures.md row 25.
 """
 
 import sys
@@ -21,49 +22,49 @@ from bulk.govern.concurrency.overload import Overload
 
 START = 16
 GROWTH, GROWTH_MOST = 0.5, 2.0
-"""What each answer adds to the limit at first, and the most that one round makes of it: the knee must not be passed by
-far before answers tell so, as what left cannot be taken back."""
+"""What each answer adds to the limit at first, and the largest factor of one round: the knee must not be passed by far
+before answers tell so, as requests that have left cannot be taken back."""
 LATE, MUCH = 3.0, 4.0
-"""At first: an answer that takes so many times the best mean of a round adds nothing, and a round that takes so much of
-it need not wait for the slowest answer."""
+"""At first, an answer that takes more than LATE times the best mean of a round adds nothing, and a round that takes
+more than MUCH times the best need not wait for the slowest answer."""
 AIM, SPARE = 1.7, 0.5
-"""What is allowed, in knees, and more: enough that the platform is never idle, and nobody waits for long."""
+"""The limit is AIM times the knee, and SPARE more: so the platform is never idle, and no request waits for long."""
 PART, SMALL_PART, SMALL = 1.0 / 3.0, 0.5, 12.0
-"""The part that an experiment leaves; and where less than `SMALL` are allowed, or the knee is not known yet."""
+"""Part of the limit that an experiment leaves; SMALL_PART if the limit is below SMALL or the knee is not known yet."""
 FLAT, LINEAR = 1.12, 0.9
-"""Latency of the whole in those of the part: below FLAT nobody waits, above that share of the ratio in flight all."""
+"""Latency of the whole by that of the part: below FLAT no request waits, above LINEAR of the ratio in flight, all."""
 UNBELIEVED = 0.6
-"""Fewer in flight are hardly slower: a whole that takes less of the part's latency than that is looked at once more."""
+"""If the whole takes less than this share of the part's latency, it is measured again: fewer are hardly slower."""
 LONGEST_STRIDE, SHORTEST_STRIDE = 2.0, 1.2
-"""Factor of the limit where the knee lies outside of part and whole; its root after each turn back."""
+"""Factor of the limit where the knee lies outside of part and whole; its square root after each turn back."""
 SOON_S = 0.015
-"""Answers that come within that time never make the limit fall: nobody is helped by fewer in flight, and where this
-process and a near platform take turns, as one waits for the other, both serve fewer."""
+"""Answers within this time never make the limit fall (seconds): fewer in flight would not help, and where this process
+and a near platform take turns, as each waits for the other, both would serve fewer."""
 SLOW = 2.4
-"""The limit never makes an answer take more than so many of the best: others may keep a queue there as well."""
+"""The limit never makes an answer take more than this many times the best latency: others may queue there as well."""
 FORGET = 0.02
 """How much of the best latency is forgotten with each experiment: a platform may become slower for good."""
 PRECISION, LEAST = 48.0, 8
-"""A round has so many answers, times the square of deviation by mean; and never less than `LEAST`."""
+"""A round has PRECISION answers times the square of deviation by mean, and never less than LEAST."""
 HOLD, LONGEST = 8, 80
 """Rounds between two experiments once the knee is known: twice as many after each that changed nothing (counts)."""
 AFTER, AT_ONE = 16, 32
-"""Rounds until the next experiment where the platform suffered with more; where one in flight is all (counts)."""
+"""Rounds until the next experiment after the platform suffered with more, and where the limit is one (counts)."""
 JUMP, CHANGED = 1.5, 1.2
-"""By the first factor latencies of two rounds differ only where something has changed; below the other nobody waits."""
+"""Latencies of two rounds differ by JUMP only if something has changed; below the factor CHANGED no request waits."""
 NEAR, BEYOND = 0.95, 1.15
-"""Back to so much of the limit where the platform suffered; later past it by so much, and by ever more."""
+"""The limit goes back to NEAR times the one where the platform suffered; later past it by BEYOND, and by ever more."""
 
 LONG_TURN_S, BUSY_SHARE = 0.008, 0.5
-"""A turn of our event loop that takes longer (processor time), while the loop has been busy for more than that share of
-the time, has too much to serve. One long turn in a process that mostly waits was something else's."""
+"""A turn of the event loop that takes longer (seconds of processor time), while the loop has been busy for more than
+this share of the time, has too much to serve. One long turn in a process that mostly waits has another cause."""
 
 MEMORY = 0.05
 """Weight of the newest latency in the moving mean."""
 CALM_S = 0.05
-"""The limit falls once in a round, which is at least that long."""
+"""The limit falls at most once in the mean latency, or in this time if that is longer (seconds)."""
 LATENCIES_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Up to which latency each class of the histogram goes (seconds); one more holds all that took longer."""
+"""Upper end of each class of the histogram (seconds); one more class holds all answers that took longer."""
 TINY_S = 1e-9
 _NONE = float("inf")
 
@@ -74,23 +75,24 @@ class AdaptiveLimit:
 
     Attributes:
         most: the user's limit, or this machine's (count). machine_most: this machine's.
-        limit: what is allowed now (count, 1..most). in_flight: requests under way (count).
-        whole: what is allowed but for experiments (count, 1..most).
+        limit: requests that are allowed now (count, 1..most). in_flight: requests under way (count).
+        whole: requests that are allowed outside of experiments (count, 1..most).
         mean_s: moving mean of latency; slow_s: the slowest lately; best_s: the best that was seen (seconds).
-        is_busy: it was this process that had too much to serve, when the limit fell last.
+        is_busy: the limit fell last because this process had too much to serve.
         is_capped: this machine can't hold as many connections as the user allows.
-        is_starting: it grows with each answer, as nothing is known yet. is_known: the knee was found.
-        is_doubtful: nothing was found yet, where no budget says that anything is there.
-        is_part: an experiment is under way. is_regrowing: it goes back to where it was before the platform suffered.
-        whole_s, whole_n: mean latency and in flight of the whole, in `rounds` rounds. part_s: latency of the last part.
+        is_starting: the limit grows with each answer, as nothing is known yet. is_known: the knee was found.
+        is_doubtful: no request has found anything yet, and no budget says that anything is there.
+        is_part: an experiment is under way. is_regrowing: the limit grows back to where it was before it fell.
+        whole_s, whole_n: mean latency and mean number in flight of the whole, in `rounds` rounds. part_s: mean latency
+            of the last part.
         hold: rounds until the next experiment; 0: it follows at once.
-        ceiling: where the platform suffered (count), to be passed by the factor `beyond`, first after `patience`
-            rounds.
+        ceiling: the limit where the platform suffered (count), to be passed by the factor `beyond`, first after
+            `patience` rounds.
         stride, way: factor of the last step, and whether it went up (1) or down (-1); 0: there was none.
-        level: the limit before the fall that is under way; goal: to where it grows back (counts).
+        level: the limit before the fall that is under way; goal: the limit to which it grows back (counts).
         was_starting: whether it was starting before that fall.
-        is_doubted: the last experiment was not believed. calm_after: until then it does not fall again (monotonic).
-        round: what is being measured. suffering: what the bad answers say.
+        is_doubted: the last experiment was not believed. calm_after: the limit does not fall before this (monotonic).
+        round: the round that is being measured. suffering: the judgement on bad answers.
         latencies: good answers so far, in the classes of `LATENCIES_S` (counts).
     """
 
@@ -151,8 +153,9 @@ class AdaptiveLimit:
         return "concurrency, as few files may be open" if self.is_capped and self.limit >= self.most else "concurrency"
 
     def begin_with_one(self) -> None:
-        """Begin with one request where nothing was sent yet, and no budget says that anything is there, until something
-        was found.
+        """Allow only one request in flight until one has found something, if none was answered yet.
+
+        To be called where no budget says that anything is there.
         """
         if self.is_starting and not self.mean_s:
             self.is_doubtful = True
@@ -163,21 +166,21 @@ class AdaptiveLimit:
         self.round = Round(0, self.limit, self.limit)
 
     def cap(self, most: int) -> None:
-        """Note that this machine can't hold more connections than that."""
+        """Note that this machine can't hold more than `most` connections (count)."""
         self.is_capped = self.is_capped or most < self.most
         self.machine_most = min(self.machine_most, most)
         self.most = min(self.most, most)
         self.whole, self.limit = min(self.whole, float(self.most)), min(self.limit, float(self.most))
 
     def set_most(self, most: int) -> None:
-        """Set the user's limit to another one (count, >= 1). Where all that was allowed was used, it grows to that."""
+        """Set the user's limit to `most` (count, >= 1). If the old one was reached, the limit grows to `most`."""
         was_all, self.most = self.limit >= self.most, min(most, self.machine_most)
         self.whole, self.limit = min(self.whole, float(self.most)), min(self.limit, float(self.most))
         if was_all and not self.is_starting and self.limit < self.most:
             self.is_regrowing, self.goal = True, float(self.most)
 
     def answered(self, latency_s: float, *, is_found: bool = True) -> None:
-        """Note a good answer after that many seconds; `is_found`: it is no refusal."""
+        """Note a good answer that took `latency_s` seconds; `is_found`: the answer is no refusal."""
         if self.is_doubtful and is_found:
             self.is_doubtful = False
             self._begin_at(max(self.limit, float(START)))
@@ -253,14 +256,14 @@ class AdaptiveLimit:
             self.whole_s += (seen.mean_s - self.whole_s) / self.rounds
             self.whole_n += (seen.mean_n - self.whole_n) / self.rounds
             if self.whole >= self.most and self.whole_s < CHANGED * self.part_s:
-                self.rounds, self.is_busy = 0, False  # all that the user allows, nobody waits: nothing to find out
+                self.rounds, self.is_busy = 0, False  # all that the user allows, no request waits: nothing to find out
             if not self.rounds or self.rounds < self.hold:
                 self._begin(0)
             else:
                 self._leave_a_part()
 
     def _leave_a_part(self) -> None:
-        """Begin an experiment; of one in flight there is no part, so two are tried."""
+        """Begin an experiment. One request in flight has no part, so two are tried instead."""
         self.is_part = self.whole >= 2.0
         self.whole = max(2.0, self.whole)
         if not self.is_part:
@@ -270,7 +273,7 @@ class AdaptiveLimit:
         return self._begin((2 if self.hold else 1) * max(self.in_flight + 1, self.allowed))
 
     def _decide(self, part_s: float, part_n: float) -> None:
-        """Decide after an experiment how much is worth while to have in flight."""
+        """Decide after an experiment how many requests in flight are worth while."""
         self.is_doubted = not self.is_doubted and self.whole_s < UNBELIEVED * part_s
         if self.is_doubted:
             self._allow(self.whole)
@@ -301,7 +304,7 @@ class AdaptiveLimit:
             self._settle(was, aim, is_calm=is_calm)
 
     def _settle(self, was: float, aim: float, *, is_calm: bool) -> None:
-        """Allow `aim`, or a part of the way from `was`; `is_calm`: it is near to that already."""
+        """Allow `aim`, or a part of the way there from `was`; `is_calm`: `was` is near to it already."""
         self.is_known = is_calm or (self.is_known and self.hold > 0)
         if is_calm:
             aim = (aim * was) ** 0.5
@@ -312,7 +315,7 @@ class AdaptiveLimit:
         self._allow(aim)
 
     def _pass_ceiling(self, was: float) -> None:
-        """Go near to the ceiling, and next time past it: more would be allowed than the platform bore."""
+        """Go near to the ceiling now, and past it next time, as the aim is more than the platform bore."""
         self.is_known, self.hold = True, self.patience if self.beyond == BEYOND else AFTER
         aim = (NEAR * self.ceiling * was) ** 0.5
         self.beyond, self.ceiling = 2.0 * self.beyond - 1.0, self.ceiling * self.beyond
@@ -321,7 +324,7 @@ class AdaptiveLimit:
         self._allow(aim)
 
     def _turn(self, way: int) -> None:
-        """Take longer strides in the same way, shorter ones after it was turned."""
+        """Take longer strides while the direction stays the same, and shorter ones after a turn."""
         if way == self.way:
             self.stride = min(LONGEST_STRIDE, self.stride**2)
         elif self.way:
@@ -329,14 +332,14 @@ class AdaptiveLimit:
         self.way = way
 
     def _remember_best(self, part_s: float, *, is_flat: bool) -> None:
-        """Remember the latency where nobody waits, as far as that is known."""
+        """Remember the latency at which no request waits, as far as it is known."""
         is_trusted = is_flat and (not self.is_known or self.whole_s > 1.5 * SLOW * self.best_s)
         if is_trusted or not 0.0 < self.best_s < part_s:
             self.best_s = min(part_s, self.whole_s)
         self.best_s += FORGET * (part_s - self.best_s)
 
     def _allow(self, whole: float, skip: int = -1) -> None:
-        """Allow so many from now on; answers to what left before don't count (`skip` of them, where that is known)."""
+        """Allow `whole` requests from now on; answers to earlier ones don't count (`skip` of them, if known)."""
         self.whole = self.limit = min(float(self.most), max(1.0, whole))
         self.is_part, self.rounds, self.whole_s, self.whole_n = False, 0, 0.0, 0.0
         self._begin(max(self.in_flight + 1, self.allowed) if skip < 0 else skip)
@@ -347,8 +350,9 @@ class AdaptiveLimit:
         self.round = Round(skip, float(int(max(least, self.limit))), self.limit)
 
     def turned(self, turn_s: float, busy: float) -> None:
-        """Note that a turn of our event loop took `turn_s` of processor time, and that it was `busy` for that share of
-        time lately.
+        """Note that a turn of the event loop took `turn_s` seconds of processor time.
+
+        `busy` is the share of time for which the loop was busy lately.
         """
         if turn_s <= LONG_TURN_S or busy <= BUSY_SHARE or self.limit <= START or self.is_part:
             return

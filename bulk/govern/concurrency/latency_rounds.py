@@ -1,9 +1,9 @@
-"""Answers that are judged together: their mean latency, how far it is to be trusted. Pure."""
+"""Answers that are judged together: their mean latency, and how far it is to be trusted. Pure."""
 
 from dataclasses import dataclass
 
 USED = 0.75
-"""Where less than that share of the answers came while all that is allowed was in flight, something else held back."""
+"""If less than this share of the answers came while the limit was used up, something else held requests back."""
 MOST_NOISE = 8.0
 
 
@@ -12,10 +12,11 @@ class Round:
     """Answers that are judged together.
 
     Attributes:
-    skip: answers still to come to what left before it began (count). least: answers that it has at least (count).
-    limit: what was allowed when it began (count).
-    count: answers. used: those of them that came while all that is allowed was in flight.
-    sum_n, sum_s, sum_ss: in flight, latencies (seconds), their squares. spent_s: how long it took, by Little's law.
+        skip: answers still to come to requests that left before the round began (count). least: fewest answers (count).
+        limit: requests that were allowed when the round began (count).
+        count: answers so far. used: those of them that came while the limit was used up (counts).
+        sum_n, sum_s, sum_ss: sums of the numbers in flight, of the latencies (seconds) and of their squares.
+        spent_s: how long the round took, by Little's law (seconds).
     """
 
     skip: int
@@ -35,7 +36,7 @@ class Round:
 
     @property
     def mean_n(self) -> float:
-        """Mean of what was in flight (count)."""
+        """Mean number of requests in flight (count)."""
         return self.sum_n / self.count
 
     @property
@@ -45,5 +46,5 @@ class Round:
 
     @property
     def is_idle(self) -> bool:
-        """Whether too much was held back by something else for it to say anything."""
+        """Whether something else held back too many requests for the round to say anything."""
         return self.used < USED * self.count

@@ -1,9 +1,9 @@
-"""Feels how long a turn of this process's own event loop takes, so that no more is in flight than it can serve in time.
+"""Measures how long a turn of the event loop takes, so that no more is in flight than this process can serve in time.
 
-A turn serves every answer that is there: where this process is what everything waits for, a thousand in flight only
-make each turn longer and everything late, timers, pacing and Ctrl-C as well. Looked at with the answers, not with a
-timer of its own: a run that waits is left alone. Processor time is measured, not time: other users of the machine don't
-count.
+A turn serves every answer that is there. Where everything waits for this process, a thousand requests in flight only
+make each turn longer and everything late, also timers, pacing and Ctrl-C. Answers set off the measurement, not a timer
+of its own: a run that waits is left alone. Processor time is measured, not elapsed time: other users of the machine
+don't count.
 """
 
 import anyio
@@ -13,11 +13,11 @@ from bulk.clock import Clock
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 
 EVERY = 32
-"""One turn is measured for so many answers (count)."""
+"""One turn is measured for this many answers (count)."""
 
 
 class LoopLoad:
-    """One task (`run`), for ever; `beat` for each answer."""
+    """Measures the load of the event loop: one task runs `run` for ever, and `beat` is called for each answer."""
 
     def __init__(self, concurrency: AdaptiveLimit, clock: Clock) -> None:
         self._concurrency, self._clock = concurrency, clock
@@ -32,7 +32,7 @@ class LoopLoad:
             self._due.set()
 
     async def run(self) -> None:
-        """Measure a turn whenever one is due, and tell."""
+        """Measure a turn whenever one is due, and tell the adaptive limit."""
         clock = self._clock
         since, used_s = clock.monotonic(), clock.processor()
         while True:

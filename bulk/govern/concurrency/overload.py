@@ -1,8 +1,9 @@
-"""Which bad answers mean that fewer in flight would be better. Pure.
+"""Which bad answers mean that fewer requests in flight would be better. Pure.
 
-A few bad answers among many good ones are everyday life. More than that, and half as many in flight is an experiment:
-where the share of bad answers falls with it, there was too much in flight; where it stays, they have another cause (one
-server of ten is broken), and that share is put up with from then on. More than a half is never put up with.
+A few bad answers among many good ones are everyday life. If there are more, the limit is halved as an experiment. If
+the share of bad answers falls with it, too many requests were in flight. If the share stays, the bad answers have
+another cause (one server of ten is broken), and that share is put up with from then on. A share of more than a half is
+never put up with.
 """
 
 from dataclasses import dataclass
@@ -10,16 +11,16 @@ from dataclasses import dataclass
 USUAL = 0.05
 """Share of bad answers that is put up with at first."""
 MOST = 0.5
-"""And never more than that: a platform that answers worse is down."""
+"""Largest share of bad answers that is ever put up with: a platform that answers worse is down."""
 ALARM, WAVE = 3.0, 2.0
-"""So many bad answers beyond what is put up with are a sign; and so many times
-what is put up with of all that is in flight, as bad answers are quick and come before the good ones."""
+"""It takes ALARM bad answers beyond what is put up with to be a sign, and WAVE times what is put up with of all
+requests in flight, as bad answers are quick and come before the good ones."""
 ALIKE = 0.4
-"""Where halving leaves so much of the share of bad answers, it is not the number in flight that makes them."""
+"""If halving leaves at least this part of the share of bad answers, the number in flight is not their cause."""
 ROOM, LEAST_ROOM = 2.0, 0.02
-"""What is put up with, in parts of the share that was seen, and more than that: the next ones may be more by chance."""
+"""ROOM times the share that was seen is put up with, and LEAST_ROOM more: the next answers may be worse by chance."""
 EVIDENCE = 12.0
-"""So many bad answers would have come while an experiment runs, had it changed nothing (count)."""
+"""An experiment runs until this many bad answers would have come, had it changed nothing (count)."""
 MEMORY = 4.0
 """The share of bad answers is that of the last 4 to 8 times as many answers as an experiment takes."""
 
@@ -30,9 +31,9 @@ class Overload:
 
     Attributes:
         tolerated: share of bad answers that is put up with.
-        excess: bad answers beyond it, lately (count).
+        excess: bad answers beyond that share, lately (count).
         seen, bad: answers, and bad ones, since the limit fell (counts; those of long ago count half).
-        skip: answers still to come to what left before that (count).
+        skip: answers still to come to requests that left before the limit fell (count).
         before: share of bad answers when the limit fell; 0: no experiment is under way.
     """
 
@@ -45,7 +46,7 @@ class Overload:
 
     @property
     def share(self) -> float:
-        """Of the answers seen, those that were bad."""
+        """Share of bad answers among those seen."""
         return self.bad / self.seen if self.seen else 0.0
 
     def was_good(self, limit: float) -> bool:
@@ -75,17 +76,16 @@ class Overload:
         return self.excess > (2.0 * alarm if self.before else alarm)
 
     def pass_by(self) -> None:
-        """Note an answer to what left before the limit fell."""
+        """Note an answer to a request that left before the limit fell, if any are still to come."""
         if self.skip > 0:
             self.skip -= 1
 
     def is_alike(self) -> bool:
-        """Return whether the experiment shows as large a share of bad answers as before, one that can be put up
-        with."""
+        """Return whether the share of bad answers is as large as before the experiment, and can be put up with."""
         return 0.0 < ALIKE * self.before <= self.share < MOST
 
     def fell(self, in_flight: int) -> None:
-        """Let half as many be in flight from now on."""
+        """Begin an experiment, as the limit was halved with `in_flight` requests under way (count)."""
         self.before = max(self.share, self.tolerated)
         self._begin(in_flight)
 

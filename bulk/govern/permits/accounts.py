@@ -5,8 +5,8 @@ A PermitQueue is where permits of one (credential, category) are handed out; wor
 The life of a token: at first it is unproven, and one request tries it alone (`Governor.permit`). An answer that only a
 good token gets proves it (`Account.prove`). The first 401 freezes it (`Account.freeze`): no permit is given, and those
 that were given are not used (`Governor.may_leave`). The rate limit poller then has it renewed (`Account.renew`), once:
-with another token of its source all of this begins again; where there is none, or the platform has not taken the one
-before either, the credential is refused, and everyone who waits for it is told (`Governor.refuse`).
+with another token of its source all of this begins again. If there is none, or the platform never took the token before
+either, the credential is refused, and every worker that waits for it is told (`Governor.refuse`).
 """
 
 import asyncio
@@ -31,12 +31,12 @@ NO_TOKEN = Secret("-")
 UNEXPLAINED_MOST_S = 900.0
 """Longest pause after refusals without a reason (seconds)."""
 YOUNG_S, YOUNG_TRIES = 10.0, 3
-"""A token that was minted so recently may not be known everywhere yet (seconds), and is tried so often again (count),
-after 1, 2 and 4 s."""
+"""A token that was minted within this time may not be known everywhere yet (seconds). It is tried this many times again
+(count), after 1, 2 and 4 s."""
 LOCKOUT_S = 900.0
 """First pause after the platform stopped to take a user's credentials; doubles (failures.md row 18)."""
 FRESH_S = 0.05
-"""What is left of a bucket that somebody else may empty is spent within this time of the platform's word (seconds)."""
+"""Requests left in a bucket that others may empty are let out within this time of the platform's word (seconds)."""
 
 
 class CredentialSource(Protocol):
@@ -46,7 +46,7 @@ class CredentialSource(Protocol):
     renewal_problem: str
     """Why the last `renew` brought nothing, for people; empty where it did."""
     is_gone: bool
-    """Whether what its tokens were for is not there any more: then no item that needs it can succeed."""
+    """Whether its tokens have lost their purpose (an App was uninstalled): then no item that needs it can succeed."""
     ends_at: float | None
     """When the token that `read` gives ends (UTC epoch seconds, platform time); None: its source does not say."""
 
@@ -55,19 +55,19 @@ class CredentialSource(Protocol):
         """Age at which the source should be asked again (seconds); None: it never changes."""
 
     def read(self) -> Secret:
-        """Return the token now; CredentialMissing where its source has none."""
+        """Return the present token; raise CredentialMissing if its source has none."""
 
     async def renew(self) -> bool:
-        """Ask the source again; True when another token came."""
+        """Ask the source again; return whether another token came."""
 
 
 class Trust(StrEnum):
-    """What is known about a token. On UNPROVEN one request goes first, alone."""
+    """What is known about a token. With an UNPROVEN token one request goes first, alone."""
 
     UNPROVEN = "unproven"
     PROVEN = "proven"
     FROZEN = "frozen"  # the platform said 401; being renewed
-    REFUSED = "refused"  # and it stays so
+    REFUSED = "refused"  # the platform said 401, and no other token can be had
 
 
 _PROVEN = Trust.PROVEN
@@ -78,10 +78,10 @@ class Permit:
 
     Attributes:
         window: the bucket's window that pays. mark: see `Bucket.mark`; of a leased token, the number of its hold.
-        generation: which token of the account it is sent with.
-        granted: monotonic seconds.
-        is_probe: nothing was left, and it goes to see whether that is so.
-        is_settling: it is for looking what became of a lost write: a pause does not hold it.
+        generation: number of the account's token that the request is sent with.
+        granted: when the permit was given (monotonic seconds).
+        is_probe: nothing was left, and the request is a probe.
+        is_settling: the request looks what became of a lost write: a pause does not hold it.
     """
 
     __slots__ = ("generation", "granted", "is_probe", "is_settling", "mark", "queue", "token", "window")
@@ -109,16 +109,16 @@ class PermitQueue:
 
     Attributes:
         bucket: None while nothing is known, or where the platform limits nothing.
-        tokens: pay instead of it where other workers share it; `bucket` is then what was last seen of theirs.
+        tokens: leased tokens, which pay where other workers share the bucket; `bucket` is then as last seen.
         settlers: workers that look what became of a lost write: they go first, and a pause does not hold them.
         waiters: workers with an item under way, in the order in which they came: they go next.
         newcomers: workers without an item.
-        wake_event: wakes the attendant. is_woken: it is set.
+        wake_event: wakes the attendant. is_woken: `wake_event` is set.
         is_paced: permits come from the attendant only, at `rate` requests per second.
         due: permits that pacing lets out, and for which there is no room yet; used: requests that this run paid for
             here; granted: permits that were given; given: those of them whose workers were not told yet (counts).
-        obstacle: why nobody is let through now, `until` when (monotonic; None: until something happens), and of which
-            `kind` that is.
+        obstacle: why no permit is given now; `obstacle_until`: until when (monotonic; None: until something happens);
+            `obstacle_kind`: the kind of wait.
         heard_at: when the platform last said how much is left, or was asked in vain (monotonic).
         refused_at, refused_window: when and in which window (its number; 0: none) the platform last said that nothing
             is left.
@@ -130,9 +130,9 @@ class PermitQueue:
             (monotonic). hopeless_limit: what the newest named (count). is_hopeless_shown: headers said so too.
         awaits_items: there is work that is not known yet: it is made from another job's results.
         trip_s: moving mean of the time from a permit to its answer (seconds).
-        errors: requests since the last good answer that got none (count); error: what the newest met, for people.
-        nameless: answers in a row whose headers named no category and `nameless_limit`, another limit (counts).
-        siblings: queues of other tokens of the same payer: they have the same bucket.
+        errors: requests without a good answer since the last good one (count); error: what the newest met, for people.
+        nameless: answers in a row without a category that named another limit than the bucket's (count);
+            nameless_limit: that limit. siblings: queues of the same payer's other tokens: they have the same bucket.
         far_ends: ends further away than a window is long, as headers, and as `/rate_limit`, named them last (UTC epoch
             seconds). is_end_moved: headers have named several ends of one window.
     """
@@ -189,7 +189,7 @@ class PermitQueue:
         self.recent += 1
 
     def unbudgeted(self, now: float) -> int:
-        """Return requests let out while no budget was known, that a late witness may not have counted (count)."""
+        """Return the number of requests let out without a known budget that a late witness may not have counted."""
         self._turn_recent(now)
         return self.recent + self.recent_before
 
@@ -205,33 +205,33 @@ class PermitQueue:
         return len(self.settlers) + len(self.waiters) + len(self.newcomers)
 
     def next_waiter(self) -> Waiter:
-        """Return who gets the next permit; there must be one."""
+        """Return the waiter that gets the next permit; there must be one."""
         line = self.settlers or self.waiters or self.newcomers
         return line.popleft()
 
     def turn_away(self, error: Callable[[], Exception]) -> None:
-        """Tell everyone who waits that there is nothing to wait for."""
+        """Wake every waiting worker with an error that `error` makes: there is nothing to wait for."""
         while self.waiting:
             waiter = self.next_waiter()
             waiter.error = error()
             waiter.event.set()
 
     def is_stale(self, now: float) -> bool:
-        """Return whether the platform must be asked first: somebody else could have taken all that was left."""
+        """Return whether the platform must be asked first, as others could have taken all requests that were left."""
         bucket = self.bucket
         if bucket is None or self.tokens is not None or not bucket.is_contested:
             return False
         return now - self.heard_at > FRESH_S and not self.account.is_unlimited
 
     async def pace(self, together: int) -> None:
-        """Wait until that many may be let out at `rate`; the limiter is made anew when it has moved by a twentieth."""
+        """Wait until `together` may leave at `rate`; the limiter is made anew when `rate` has moved by a twentieth."""
         rate, limiter = self.rate or 1.0, self.limiter
         if (
             limiter is None
             or limiter.max_rate < together
             or not 0.95 < limiter.max_rate / limiter.time_period / rate < 1.05
         ):
-            # room for two bursts: a wake-up that comes late loses nothing; full at first: a new one gives nothing away
+            # room for two bursts: a late wake-up loses nothing; full at first: a new limiter gives nothing away
             limiter = self.limiter = AsyncLimiter(2.0 * together, 2.0 * together / rate)
             await limiter.acquire(limiter.max_rate)
         await limiter.acquire(together)
@@ -243,7 +243,7 @@ class PermitQueue:
             self.wake_event.set()
 
     def renew_wake_event(self) -> None:
-        """Have the attendant look now; what comes from here on has it look again."""
+        """Clear the wake event before the attendant looks, so that a change from here on wakes it again."""
         self.wake_event.clear()
         self.is_woken = False
 
@@ -256,19 +256,19 @@ class Account:
         token_expiry: how long the token may be used.
         generation: number of tokens that were read from its source (count).
         is_unlimited: `/rate_limit` is 404: limits are off.
-        is_known: `/rate_limit` was answered, one way or the other. was_asked: a first question has ended anyhow.
-        paused_until: nothing leaves before (monotonic). paused_why: for people.
-        quiet_until: not even `/rate_limit` is asked before (monotonic).
+        is_known: `/rate_limit` was answered, one way or the other. was_asked: the first question has ended anyhow.
+        paused_until: nothing leaves before this (monotonic). paused_why: the reason, for people.
+        quiet_until: not even `/rate_limit` is asked before this (monotonic).
         backoffs: unexplained refusals in a row (count); each doubles the pause. lockouts: likewise.
         vain: limits in a row that named no time worth waiting for, each after the one before was obeyed (count).
-        locked_at, locked_until: the newest lock-out was met, and is waited for (monotonic).
+        locked_at, locked_until: when the newest lock-out was met, and until when it is waited for (monotonic).
         polled: last time `/rate_limit` was asked (monotonic). must_ask: ask it as soon as that is allowed.
-        wishes: how often that was wished for (count), so that one of later is not taken for answered.
-        identity: whose answers its tokens see, where that outlives them; empty: each token's alone.
+        wishes: how often that was wished for (count), so that a later wish is not taken for answered.
+        identity: name of the identity whose answers its tokens see, if that outlives them; empty: each token's alone.
         is_minted: its tokens are made when they are needed, the first one too; at first there is none.
-        minted_at: when the present one was (monotonic). young_tries: how often it was refused since (count).
+        minted_at: when the present token was minted (monotonic). young_tries: how often it was refused since (count).
         refused_why: what the platform said when it last did not take the token, for people.
-        changed: called when it was frozen or paused, or may go on.
+        changed: called when the account was frozen or paused, or may go on.
     """
 
     name: str
@@ -312,23 +312,23 @@ class Account:
                     sibling.account.pause(until, why)
 
     def reopen(self, now: float) -> None:
-        """Let go on what `/rate_limit` has explained: the empty bucket waits for its reset, the others go on."""
+        """End a pause that `/rate_limit` has explained: the empty bucket waits for its reset, the others go on."""
         if self.quiet_until <= now:
             self.paused_until, self.backoffs = now, 0
             self.changed(self)
 
     @property
     def may_renew(self) -> bool:
-        """Whether a frozen token is renewed: one that was never taken only if it was the first one, so once."""
+        """Whether a frozen token is renewed. A token that was never taken is renewed only if it was the first one."""
         return self.trust_before_freeze is Trust.PROVEN or self.generation <= 1
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has no token yet, and nobody needs one."""
+        """Whether the account has no token yet, and no worker waits for one."""
         return self.generation == 0 and not any(queue.waiting for queue in self.queues.values())
 
     async def renew(self, clock: Clock) -> bool:
-        """Ask the source for another token and use that; False: it has none."""
+        """Ask the source for another token and use it; return False if the source has none."""
         source = self.source
         if not await source.renew():
             return False
@@ -344,7 +344,7 @@ class Account:
         return True
 
     def freeze(self, now: float, said: str = "") -> None:
-        """Let nothing more leave with this token after a 401; one that is quite new is tried again a little later."""
+        """Let nothing more leave with this token after a 401; a token that is quite new is tried again soon."""
         self.refused_why = said
         if self.is_minted and self.trust is Trust.UNPROVEN and self.young_tries < YOUNG_TRIES:
             if now < self.paused_until:
@@ -361,7 +361,7 @@ class Account:
     def lock_out(self, now: float) -> None:
         """Leave the platform alone for a while, as it rejects even valid credentials; then try with one request."""
         if now < self.locked_until:
-            return  # one of those that were under way when it began
+            return  # the request was under way when the lock-out began
         self.locked_at, self.locked_until = now, now + LOCKOUT_S * 2.0 ** min(6, self.lockouts)
         self.pause_all(self.locked_until, f"credential {self.name} locked out")
         self.lockouts += 1
@@ -370,7 +370,7 @@ class Account:
         self.ask_soon()  # that is the one request
 
     def prove(self, sent: float) -> None:
-        """Note that the platform took the token with a request of that moment (monotonic)."""
+        """Note that the platform took the token with a request that was sent at `sent` (monotonic)."""
         if sent < self.locked_at:
             return
         self.lockouts = 0
@@ -396,5 +396,5 @@ class Account:
         self.pause(until, why)
 
     def wake(self) -> None:
-        """Let the watcher look again."""
+        """Wake the rate limit poller of the account, so that it looks again."""
         self.wake_event.set()

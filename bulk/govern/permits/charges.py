@@ -10,7 +10,7 @@ from bulk.platform.classification import date_from_headers
 
 
 def charge(queue: PermitQueue, token: Secret, generation: int, now: float, time: ServerClock) -> Permit:
-    """Take one request off, or let one out to look where nothing is left; whoever asks has seen to it that it may.
+    """Take one request off, or let a probe out where nothing is left; the caller has made sure that it may leave.
 
     Args:
         now: monotonic seconds.
@@ -42,25 +42,25 @@ def release(permit: Permit, now: float, time: ServerClock) -> None:
     elif bucket is not None:
         late = now + time.high
         if late >= bucket.reset_at:
-            bucket.pass_time(late)  # before it is taken for answered: it may count in the next window
+            bucket.pass_time(late)  # before the request is counted as answered: it may count in the next window
         bucket.in_flight -= 1
 
 
 def give_back(permit: Permit) -> None:
-    """Give back what a request did not cost: it was answered 304, or never left."""
+    """Give back the cost of a request that was answered 304 or never left."""
     bucket, tokens = permit.queue.bucket, permit.queue.tokens
     if tokens is not None:
         tokens.return_unused(permit.mark)
     elif bucket is not None and permit.window:
         if permit.is_probe:
-            bucket.given_back += 1  # it was taken from nothing
+            bucket.given_back += 1  # a probe takes nothing off `free`
         else:
             bucket.give_back()
     permit.queue.used -= 1
 
 
 def date(permit: Permit, reply: Reply) -> None:
-    """Note by the `Date` of its answer in which window a request counts that was under way at the end of one."""
+    """Note in which window a request counts that was under way at the end of a window, by the `Date` of its answer."""
     bucket = permit.queue.bucket
     if bucket is None or permit.queue.tokens is not None or (permit.window == bucket.window and bucket.over < 0):
         return
@@ -78,7 +78,7 @@ def saw(permit: Permit, was_served: bool | None, now: float, time: ServerClock) 
         window, end = bucket.window, bucket.moved_from
         probes.saw(bucket, permit.window, was_served, time.middle(now), time.latest(now))
         if not time.is_known:
-            bucket.lag_s = 0.0  # it is this clock that was wrong
+            bucket.lag_s = 0.0  # this machine's clock was wrong, not the named end of the window
         elif bucket.window > window and end:
             stated_limits.tell_time(bucket, end, now, time)
         permit.queue.wake()

@@ -1,7 +1,7 @@
 """How fast to spend a bucket: pure arithmetic.
 
-`even`: full speed while the work left fits in what is left; when it does not, what is left is spread over the time to
-the reset, so that the platform sees a steady stream and nothing is left over. `burst`: what is there is used at once.
+`even`: full speed while the bucket holds enough requests for the work left. Otherwise its requests are spread over the
+time to the reset, so that the platform sees a steady stream and nothing is left over. `burst`: all are used at once.
 aiolimiter smooths the stream with a burst of a few milliseconds' worth; the bucket stays the hard cap. Source:
 design.md §4.
 """
@@ -15,10 +15,10 @@ BURST_S = 0.005
 
 TAIL_SHARE = 0.01
 TAIL_S = 0.02
-"""The last request of a window leaves this much before its end (the larger, at most a second): its way takes time."""
+"""The last request of a window leaves this long before its end (the larger, at most a second): its way takes time."""
 
 UNPACED_FIRST = 32
-"""Requests that go at full speed before pacing begins (count): they show whether what is asked for must be paid for."""
+"""Requests that go at full speed before pacing begins (count): they show whether such requests must be paid for."""
 TRIP_MEMORY, TRIP_SHARE = 0.05, 0.25
 """Weight of the newest trip in the mean, and the most of a window that is left for its last request to be answered."""
 
@@ -41,17 +41,17 @@ def rate(available: int, work_left: int, seconds_left: float, window_s: float) -
 
 
 def rate_of(queue: PermitQueue, work_left: Callable[[str, str], int], now: float) -> float | None:
-    """Return the same for a permit queue.
+    """Return requests per second to let out now at a permit queue; None for full speed.
 
     Args:
         work_left: counts the requests of items that nobody has taken yet, by account and category; asked only where it
             matters, as it goes through all jobs. now: platform time, at the latest.
     """
     bucket = queue.bucket
-    if bucket is None or queue.tokens is not None or queue.granted < UNPACED_FIRST:  # who leases tokens has them paced
+    if bucket is None or queue.tokens is not None or queue.granted < UNPACED_FIRST:  # leased tokens come paced
         return None
     trip_s = min(queue.trip_s, bucket.window_s * TRIP_SHARE)
-    # who was given a permit takes an item in a moment, and so does the one whose permit has pacing begin
+    # a worker that was given a permit takes an item in a moment, also the worker whose permit makes pacing begin
     unsent = work_left(queue.account.name, queue.category) - queue.given - (queue.granted == UNPACED_FIRST)
     return rate(bucket.available, unsent, bucket.reset_at - now - trip_s, bucket.window_s)
 
@@ -62,6 +62,8 @@ def burst(per_second: float) -> int:
 
 
 def seconds_until(moment: float | None, now: float) -> float:
-    """Return seconds to wait. Without a moment to come it is so long that only a wake-up ends it (a reset is asked
-    for)."""
+    """Return the seconds to wait until `moment`.
+
+    Without a moment to come, the wait is so long that only a wake-up ends it (a reset is asked for).
+    """
     return 3_700.0 if moment is None or moment <= now else moment - now

@@ -1,7 +1,7 @@
 """Which words about a budget are listened to, and what a permit queue makes of them.
 
-The headers of a 401, a lock-out, an error page or an answer to another token speak of somebody else's budget, mostly of
-the address's own anonymous one: they never reach a bucket. Source: failures.md rows 31, 34; design.md §4.
+The headers of a 401, a lock-out, an error page or an answer to another token speak of another budget, mostly of the
+anonymous one of this address: they never reach a bucket. Source: failures.md rows 31, 34; design.md §4.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,11 +16,16 @@ from bulk.govern.server_clock import EARLY_S, PAST_MOST_S, WINDOW_MOST_S, Server
 from bulk.model import Reply
 from bulk.platform.classification import Limits, Verdict, VerdictKind, limits_from_headers
 
+<<<<<<< HEAD
+=======
+PAST_MOST_S = 86_400.0
+"""A moment this long ago is no end of a window, whatever the clocks say (seconds)."""
+>>>>>>> plain
 UNKNOWN_WINDOW_S = 1.0
-"""Where the end of a window can't be known, after what time a request first goes to see whether it is over."""
+"""Time after which the first probe leaves where the end of a window can't be known (seconds)."""
 NAMELESS = 3
-"""So many answers in a row that name no category, and one limit, are of this budget, whatever `/rate_limit` says of it,
-if headers have never named another one (count)."""
+"""This many answers in a row that name no category and the same limit are of this budget (count), whatever
+`/rate_limit` says of it, if headers have never named another limit."""
 
 _NUMBERS = tuple(istr(f"X-RateLimit-{name}") for name in ("Limit", "Remaining", "Reset"))
 _MULTIPLE = (CIMultiDictProxy, CIMultiDict)
@@ -34,12 +39,14 @@ SEEN = {
     VerdictKind.LIMITED_SECONDARY: False,
     VerdictKind.UNEXPLAINED: False,
 }
-"""What a probe has seen by its answer: whether the platform serves this category; not named: nothing."""
+"""Whether the platform serves this category, by the verdict on a probe; verdicts that are not named tell nothing."""
 
 
 def of_headers(permit: Permit, reply: Reply, verdict: Verdict) -> Limits | None:
-    """Return what the headers of an answer say of the budget that paid for it; None where they don't, or may mean
-    another."""
+    """Return the limits that the headers of an answer name for the budget that paid for it.
+
+    None: the headers name no limits, or may mean another budget.
+    """
     if reply.headers.get("x-ratelimit-limit") is None:  # limits are off, as they are at first
         return None
     kind, queue = verdict.kind, permit.queue
@@ -66,8 +73,10 @@ def of_headers(permit: Permit, reply: Reply, verdict: Verdict) -> Limits | None:
 
 
 def _own_of(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Return headers that speak of one budget: where a gateway has added numbers of its own, those that agree with
-    `X-RateLimit-Used`, or none where nothing shows which are the platform's.
+    """Return headers that speak of one budget.
+
+    Where a gateway has added numbers of its own, return those that agree with `X-RateLimit-Used`, or none if nothing
+    shows which numbers are the platform's.
     """
     if type(headers) not in _MULTIPLE:
         return headers
@@ -103,9 +112,9 @@ def take(
     """Tell a permit queue's bucket what the platform says, from a header or (`is_asked`) from `/rate_limit`.
 
     Args:
-        overlap: requests that it may not have counted (count). sent, now: when that was asked for, and when it came
-            (monotonic seconds).
-        reserve: for a window of that many requests, how many to leave to others.
+        overlap: requests that the platform may not have counted (count). sent, now: when the request was sent, and when
+            its answer came (monotonic seconds).
+        reserve: takes the size of a window and returns how many of its requests to leave to others (counts).
 
     Returns:
         Whether a new window began, or less is left than was known.
@@ -119,7 +128,7 @@ def take(
     else:
         queue.hopeless, queue.is_hopeless_shown = 0, False
     if queue.tokens is not None:
-        return False  # what is left is known to the store
+        return False  # the store knows how many requests are left
     reset_at = float(limits.reset)
     time.refuse(reset_at, now)
     if not time.is_known:
@@ -130,7 +139,7 @@ def take(
     if time.is_known and reset_at >= time.latest(now) + WINDOW_MOST_S:
         queue.far_ends[is_asked] = reset_at
     elif abs(reset_at - queue.far_ends[is_asked]) <= JITTER_S:
-        is_end = False  # it was too far away to be one, and it is the same still
+        is_end = False  # the same end was too far away to be one when it was first named
     if bucket is None:
         recent = queue.unbudgeted(now)
         remaining = max(0, remaining - queue.account.in_flight)
@@ -152,10 +161,10 @@ def take(
 def _tell_time_by_word(
     queue: PermitQueue, limits: Limits, overlap: int, now: float, sent: float, time: ServerClock, *, is_asked: bool
 ) -> None:
-    """Let a word tell what time it is, where no `Date` comes; see `take`.
+    """Learn platform time from a word about a budget, where no `Date` comes; see `take`.
 
-    A window was open where its end is named with no more left than this run has left of it. It was over where the
-    witness that has named its end names a later one, and more left than it can have.
+    The window was still open if the word names its end, with no more requests left than this run has left of it. The
+    window was over if the witness that has named its end names a later one, with more left than the window can have.
     """
     bucket, reset_at = queue.bucket, float(limits.reset)
     if bucket is None:
@@ -169,7 +178,7 @@ def _tell_time_by_word(
     if limits.remaining <= bucket.limit - min(spent, bucket.limit):
         if abs(reset_at - bucket.reset_at) <= bucket.jitter_s:
             time.names_end(reset_at, sent)
-            if bucket.over >= 0:  # so these are not of the next one
+            if bucket.over >= 0:  # so the requests that are counted are not of the next window
                 counted = bucket.paid - overlap if is_asked else min(bucket.over + 1, bucket.paid - bucket.in_flight)
                 bucket.over = max(bucket.over, counted)
         elif not is_asked:
@@ -181,8 +190,8 @@ def _tell_time_by_word(
 def tell_time(bucket: Bucket, end: float, now: float, time: ServerClock) -> None:
     """Note that a window of `bucket` that was to end at `end` (UTC epoch seconds) is over at `now` (monotonic).
 
-    One that is over early may have been forgotten by a platform that was started anew. Where the next one is early as
-    well, `Date` is of another clock.
+    A window that is over early may have been forgotten by a platform that was started anew. If the next window is early
+    as well, `Date` is of another clock.
     """
     low, before = end - now, bucket.turned_low
     bucket.turned_low = low if low > time.high + EARLY_S else 0.0

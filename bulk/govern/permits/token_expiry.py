@@ -9,7 +9,8 @@ import math
 from dataclasses import dataclass
 
 EARLY_S, EARLY_SHARE = 300.0, 0.1
-"""The next token is asked for so long before the end, or by this share of what was left at first: the smaller."""
+"""The next token is asked for this long before the end of the present one (seconds), or by this share of the time that
+was left when that was read, whichever is smaller."""
 MARGIN_S = 5.0
 """Nothing is sent with a token that ends within this time: a request is under way for a while (seconds)."""
 AGAIN_S = 30.0
@@ -20,12 +21,12 @@ JUMP_S = 60.0
 
 @dataclass(slots=True)
 class TokenExpiry:
-    """Of the token that an account uses.
+    """The expiry of the token that an account uses.
 
     Attributes:
-        read_at: when it was read (monotonic seconds). wall_offset: wall clock minus monotonic, then.
+        read_at: when the token was read (monotonic seconds). wall_offset: wall clock minus monotonic clock, then.
         renews_after_s: age at which its source is asked again (seconds); None: the source never changes.
-        ends_at: when it ends (UTC epoch seconds, platform time); None: the source does not say.
+        ends_at: when the token ends (UTC epoch seconds, platform time); None: the source does not say.
         tried_at: when its source was last asked in vain (monotonic).
     """
 
@@ -53,11 +54,11 @@ class TokenExpiry:
         return max(due, self.tried_at + AGAIN_S)
 
     def is_over(self, now: float, wall: float, offset: float | None) -> bool:
-        """Return whether nothing may be sent with it any more, or not before its source was asked again."""
+        """Return whether no request may be sent with the token, or not until its source has been asked again."""
         if self.ends_at is None or offset is None:
             return False
         return now + offset >= self.ends_at - MARGIN_S or abs(wall - now - self.wall_offset) > JUMP_S
 
     def tried(self, now: float, wall: float) -> None:
-        """Note that its source gave no other token."""
+        """Note that the source gave no other token."""
         self.tried_at, self.wall_offset = now, wall - now

@@ -10,7 +10,8 @@ from bulk.errors import BudgetTooSmall, BulkError, RunStopped
 from bulk.govern.permits.accounts import Account, PermitQueue
 
 HOPELESS_WORDS, HOPELESS_S = 3, 10.0
-"""So many words in a row that the limit leaves nothing, in a run that sends already over that time (seconds)."""
+"""This many words in a row must say that the limit leaves nothing (count), in a run that sends already over this time
+(seconds)."""
 
 
 def note(queue: PermitQueue, limit: int, now: float, *, is_asked: bool) -> None:
@@ -50,10 +51,10 @@ def _why(queue: PermitQueue, reserve: int) -> str:
 def reason_to_stop(
     queues: Iterable[PermitQueue], queue: PermitQueue, work_left: int, reserve: Callable[[int], int]
 ) -> BulkError | None:
-    """Return why the run can't go on after what was said at `queue`; None: it can, or does not need it.
+    """Return why the run can't go on after a word about the budget of `queue`; None: it can, or does not need it.
 
     Args:
-        permit queues: all of the run. work_left: requests still to be sent there (count).
+        queues: all permit queues of the run. work_left: requests still to be sent at `queue` (count).
     """
     if not (queue.awaits_items or work_left):
         return None
@@ -62,10 +63,13 @@ def reason_to_stop(
 
 
 def may_begin(accounts: Iterable[Account], work_left: Callable[[str, str], int]) -> bool:
-    """Return whether every credential was asked for its limits, and no queue that is needed waits for a second word on
-    a limit that leaves nothing: nothing is sent before."""
+    """Return whether the run may begin to send.
+
+    Every credential must have been asked for its limits, and no queue that is needed may wait for a second word on a
+    limit that leaves nothing.
+    """
     for account in accounts:
-        if not account.was_asked and not account.is_minted:  # of those, the first answer says it
+        if not account.was_asked and not account.is_minted:  # of minted tokens, the first answer tells the limits
             return False
         for queue in account.queues.values():
             if (
@@ -78,10 +82,10 @@ def may_begin(accounts: Iterable[Account], work_left: Callable[[str, str], int])
 
 
 def set_reserve(queues: Iterable[PermitQueue], reserve: Callable[[int], int]) -> None:
-    """Leave that much of every open window to others.
+    """Leave a reserve of every open window to others.
 
     Args:
-        reserve: for a window of that many requests, how many.
+        reserve: takes the size of a window and returns how many of its requests to leave to others (counts).
 
     Raises:
         ValueError: nothing of a bucket would be left; all stay as they are.

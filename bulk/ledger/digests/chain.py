@@ -1,9 +1,9 @@
 """The digest chain: each commit adds a link over all that it makes durable, in the same transaction.
 
-A link is `head = SHA-256(head before it ‖ leaves)`. A leaf says of which kind it is and of which item, and has 16 bytes
-of SHA-256 of what was written: an intent, a line of the results, a before-image, that an item was reopened or its
-intent taken back, or the files that the run was begun with. Leaves are kept, because rows of intents go and lines are
-replaced: so each leaf can be looked up, and the last one of an item says how its line must be now.
+A link is `head = SHA-256(head before it ‖ leaves)`. A leaf names its kind and its item, and has 16 bytes of
+SHA-256 of what was written: an intent, a line of the results, a before-image, that an item was reopened or its intent
+taken back, or the files that the run was begun with. Leaves are kept, because rows of intents are deleted and lines are
+replaced: so each leaf can be looked up, and the last leaf of an item says how its line must be now.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ GENESIS: Final = bytes(32)
 """The head of a chain without links."""
 
 NOTHING: Final = bytes(16)
-"""The digest of a leaf that says of an item only that something was taken away."""
+"""The digest of a leaf that only says that something of an item was taken away."""
 
 
 class LeafKind(IntEnum):
@@ -39,7 +39,7 @@ class Chain:
     """The chain of an open ledger.
 
     Attributes:
-        head: of the last link that is durable (32 bytes).
+        head: head of the last link that is durable (32 bytes).
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -49,7 +49,7 @@ class Chain:
         self._next = self._number, self.head
 
     def add(self, connection: sqlite3.Connection, leaves: Iterable[bytes]) -> None:
-        """Add a link, within the transaction that writes what the leaves stand for; then `accept`."""
+        """Add a link, within the transaction that writes what the leaves stand for; then call `accept`."""
         data = b"".join(leaves)
         self._next = self._number, self.head
         if data:
@@ -63,7 +63,7 @@ class Chain:
 
 
 def digest(data: bytes | bytearray | memoryview) -> bytes:
-    """Return what a leaf holds of `data`."""
+    """Return the digest of `data` that a leaf holds."""
     return hashlib.sha256(data).digest()[:16]
 
 
@@ -71,7 +71,7 @@ def line_digests(lines: bytes | bytearray, lengths: Iterable[int]) -> list[bytes
     """Return the digest of each line (32 bytes).
 
     Args:
-        lengths: of the lines, which stand one behind the other (bytes).
+        lengths: lengths of the lines, which stand one behind the other (bytes).
     """
     sha256, found, start = hashlib.sha256, list[bytes](), 0
     with memoryview(lines) as view:
@@ -83,19 +83,19 @@ def line_digests(lines: bytes | bytearray, lengths: Iterable[int]) -> list[bytes
 
 
 def line_leaves(items: Iterable[tuple[int, int]], line_digests: Iterable[bytes]) -> list[bytes]:
-    """Return leaves of lines, of which job and index, and digests, are given."""
+    """Return leaves of lines; `items`: job and index of each line."""
     pack, kind = LEAF.pack, int(LeafKind.LINE)
     return [pack(kind, job, index, digest) for (job, index), digest in zip(items, line_digests, strict=True)]
 
 
 def row_leaves(kind: LeafKind, rows: Iterable[tuple[Any, ...]]) -> list[bytes]:
-    """Return leaves of rows whose first columns are job and index, with what `row_digest` makes of each."""
+    """Return leaves of rows whose first columns are job and index, with the `row_digest` of each."""
     pack, sha256, number = LEAF.pack, hashlib.sha256, int(kind)
     return [pack(number, row[0], row[1], sha256(repr(row).encode("utf-8", "surrogatepass")).digest()) for row in rows]
 
 
 def row_digest(row: Sequence[Any]) -> bytes:
-    """Return a digest of all columns of a row: of its literal, which is as quick to make as anything is."""
+    """Return a digest of all columns of a row, taken from its literal, because that is the quickest to make."""
     return digest(repr(tuple(row)).encode("utf-8", "surrogatepass"))
 
 
@@ -115,6 +115,6 @@ def other_leaf(kind: LeafKind, rows: Iterable[Sequence[Any]]) -> bytes:
 
 
 def parts_leaf(identity: Sequence[Any], parts: Mapping[str, tuple[int, str]]) -> bytes:
-    """Return the leaf of what a run was begun with: whose it is, and size and digest of each file of it by name."""
+    """Return the leaf of what a run was begun with: its identity, and size and digest of each file by name."""
     rows = [identity, *((name, *part) for name, part in sorted(parts.items()))]
     return other_leaf(LeafKind.PARTS, rows)

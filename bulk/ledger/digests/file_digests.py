@@ -1,9 +1,9 @@
 """`digests.json`: the head of the chain, and what every file of a run directory was when its run ended.
 
-The chain covers what was sent and how it ended; this covers the rest, such as the pages of SQLite and the reports. It
-is written last, while the directory is still held, and taken away when the run goes on. `saved/` is not in it: there
-may be terabytes. What a result says of a saved file (`sha256`) is compared by `bulk verify`. Nor is `results.jsonl`:
-the ledger has digests of all of it.
+The chain covers what was sent and how it ended; this file covers the rest, such as the pages of SQLite and the reports.
+It is written last, while the directory is still held, and deleted when the run goes on. It leaves out `saved/`, which
+may have terabytes; `bulk verify` compares the digest (`sha256`) that a result has of a saved file. It leaves out
+`results.jsonl`, too: the ledger has digests of all of it.
 """
 
 import contextlib
@@ -32,11 +32,11 @@ class FileDigest(msgspec.Struct, frozen=True):
 
 
 class Digests(msgspec.Struct, frozen=True, kw_only=True):
-    """What `digests.json` says.
+    """The content of `digests.json`.
 
     Attributes:
-        head: of the digest chain, in hexadecimal.
-        files: by name; the ledger is left out where a reader kept its write-ahead log open.
+        head: head of the digest chain, in hexadecimal.
+        files: the digests of files by name; the ledger is left out where a reader kept its write-ahead log open.
     """
 
     version: int = 1
@@ -45,7 +45,7 @@ class Digests(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def note_files(run_dir: Path, head: bytes) -> None:
-    """Write `digests.json`; that it can't be written does no harm: then the chain alone says what was done."""
+    """Write `digests.json`. A failure to write does no harm: then the chain alone says what was done."""
     with contextlib.suppress(OSError):
         files = {path.name: digest_of(path) for path in covered(run_dir)}
         data = msgspec.json.format(msgspec.json.encode(Digests(head=head.hex(), files=files)), indent=1)
@@ -54,7 +54,7 @@ def note_files(run_dir: Path, head: bytes) -> None:
 
 
 def forget_files(run_dir: Path) -> None:
-    """Take it away, because the run goes on.
+    """Delete `digests.json`, because the run goes on.
 
     Raises:
         OSError: the disk refused.
@@ -63,11 +63,11 @@ def forget_files(run_dir: Path) -> None:
 
 
 def read_digests(run_dir: Path) -> Digests | None:
-    """Return what it says; None: there is none.
+    """Return the content of `digests.json`; None: there is no such file.
 
     Raises:
-        ValueError: it is damaged.
-        OSError: it can't be read.
+        ValueError: the file is damaged.
+        OSError: the file can't be read.
     """
     try:
         data = (run_dir / DIGESTS).read_bytes()
@@ -80,7 +80,7 @@ def read_digests(run_dir: Path) -> Digests | None:
 
 
 def covered(run_dir: Path) -> list[Path]:
-    """Return the files that it covers, by their names."""
+    """Return the files that `digests.json` covers, in the order of their names."""
     has_log = (run_dir / LOG).exists()
     return [
         path
@@ -96,7 +96,7 @@ def digest_of(path: Path) -> FileDigest:
     """Return size and digest of a file.
 
     Raises:
-        OSError: it can't be read.
+        OSError: the file can't be read.
     """
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,8 +1,8 @@
-"""Lines of `results.jsonl` against the last leaf of each item: which are not as they were written.
+"""Compares lines of `results.jsonl` with the last leaf of each item, to find those that are not as they were written.
 
-All lines are looked at in their places first, which takes about two microseconds each. Only where some are not as they
-should be, the whole file is looked through for them: what is there elsewhere was moved, what is nowhere was changed or
-removed. So of a file that lost its first line one line is named, and not all that stand behind it.
+First all lines are looked at in their places, which takes about two microseconds each. Only if some are not as they
+should be, the whole file is searched for them: a line that is found elsewhere was moved, and a line that is not found
+was changed or removed. So of a file that lost its first line one line is named, and not all lines behind it.
 """
 
 import hashlib
@@ -30,13 +30,13 @@ class Place(NamedTuple):
 
 
 class LastLeaves:
-    """The last leaf of each item's line: 16 bytes for each item, whatever their order."""
+    """The last leaf of each item's line: 16 bytes for each item, whatever the order of the leaves."""
 
     def __init__(self) -> None:
         self._by_job: dict[int, bytearray] = {}
 
     def add(self, leaves: bytes) -> Iterator[tuple[int, int, int, bytes]]:
-        """Take in the leaves of a link; yield those that are not of lines: kind, job, index, digest."""
+        """Take in the leaves of a link; yield the leaves that are not of lines: kind, job, index, digest."""
         by_job, line, reopened = self._by_job, int(LeafKind.LINE), int(LeafKind.REOPENED)
         for kind, job, index, digest in LEAF.iter_unpack(leaves):
             if kind != line:
@@ -52,7 +52,7 @@ class LastLeaves:
             digests[start : start + _SIZE] = digest
 
     def of(self, job: int, index: int) -> bytes:
-        """Return what the line of an item must be; NOTHING where there is no leaf."""
+        """Return the digest that the line of an item must have; NOTHING where there is no leaf."""
         start = index * _SIZE
         return bytes(self._by_job.get(job, b"")[start : start + _SIZE]) or NOTHING
 
@@ -69,9 +69,9 @@ class LastLeaves:
 
 
 def wrong_lines(connection: sqlite3.Connection, fd: int, last: LastLeaves) -> Iterator[tuple[Place, bool]]:
-    """Yield the places where not the line stands that was written last for the item, and whether there is a leaf of it.
+    """Yield each place that does not hold the line written last for its item, and whether the item has a leaf.
 
-    Without one nobody knows: it ended before the chain began.
+    Without a leaf the line can't be judged: its item ended before the chain began.
     """
     rows = connection.execute("SELECT job, idx, position, length FROM outcomes ORDER BY job, idx")
     sha256, of = hashlib.sha256, last.of
@@ -86,7 +86,7 @@ def wrong_lines(connection: sqlite3.Connection, fd: int, last: LastLeaves) -> It
 
 
 def _spans(page: list[tuple[int, int, int, int]]) -> Iterator[list[tuple[int, int, int, int]]]:
-    """Yield rows whose lines stand one behind the other, not more than are read at once."""
+    """Yield groups of rows whose lines stand one behind the other, of at most `READ_BYTES` (or one line)."""
     span: list[tuple[int, int, int, int]] = []
     start = end = 0
     for row in page:
@@ -103,9 +103,9 @@ def _spans(page: list[tuple[int, int, int, int]]) -> Iterator[list[tuple[int, in
 
 
 def divided(places: Iterable[Place], fd: int, last: LastLeaves) -> tuple[list[Place], list[Place]]:
-    """Return which of the wrong lines are nowhere in the file, and which stand in another order than they should.
+    """Return the wrong lines that are nowhere in the file, and those that stand in another order than they should.
 
-    A line that is only further to the front, because one before it is gone, is in neither.
+    A line that is only further to the front, because a line before it is gone, is in neither list.
     """
     wanted = {last.of(place.job, place.item): place for place in places}
     found = [wanted[digest] for digest in _digests_of_lines(fd) if digest in wanted]

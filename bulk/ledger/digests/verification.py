@@ -1,6 +1,6 @@
-"""Whether a run directory is what the run has written: the chain, every line, the files, and the report.
+"""Checks that a run directory is as the run has written it: the chain, every line, the files, and the report.
 
-Everything that can be wrong is found and told; nothing is changed, and nothing is raised for what is broken. Source:
+All flaws are found and reported; no file is changed, and a flaw raises no error. Source:
 interface.md §5.
 """
 
@@ -29,8 +29,8 @@ class Flaw(msgspec.Struct, frozen=True, kw_only=True):
     """Something that is not as the run has written it.
 
     Attributes:
-        what: `file`, `chain`, `line`, `order`, `ledger`, `report` or `head`.
-        file: which file it is in. job, index: which item it is about.
+        what: the kind of flaw: `file`, `chain`, `line`, `order`, `ledger`, `report` or `head`.
+        file: the file that has the flaw. job, index: the item that the flaw is about.
         message: for people.
     """
 
@@ -42,14 +42,14 @@ class Flaw(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found.
+    """The result of a verification.
 
     Attributes:
-        head: of the chain, in hexadecimal; empty where it can't be read.
-        outcomes, intents, links: leaves of lines that count, open intents, and links of the chain (counts).
+        head: head of the chain, in hexadecimal; empty where it can't be read.
+        outcomes, intents, links: items with an outcome, open intents, and links of the chain (counts).
         unbound: outcomes from before the chain began (count).
-        is_ended: the run has ended as it should, so that the rest of its files is covered too.
-        flaws: none where all is intact.
+        is_ended: whether the run has ended as it should, so that the rest of its files is covered, too.
+        flaws: all flaws; empty where all is intact.
     """
 
     head: str
@@ -62,7 +62,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Found:
-    """What is found on the way."""
+    """Collects what a verification finds on the way."""
 
     def __init__(self) -> None:
         self.flaws: list[Flaw] = []
@@ -80,7 +80,7 @@ def verify(run_dir: Path, *, expect: str | None = None) -> Verification:
         expect: a head that was kept elsewhere, in hexadecimal; its first 12 digits are enough.
 
     Raises:
-        RunDirectoryError: it is no run directory, or a process works on it.
+        RunDirectoryError: `run_dir` is no run directory, or a process works on it.
     """
     if is_held(run_dir):
         raise RunDirectoryError(f"{run_dir} is in use: wait until the run has ended, or stop it with `bulk stop`")
@@ -109,7 +109,7 @@ def verify(run_dir: Path, *, expect: str | None = None) -> Verification:
 
 
 def _check_files(run_dir: Path, found: _Found) -> bool:
-    """Compare the files with `digests.json`; whether there is one."""
+    """Compare the files with `digests.json`; return whether that could be read."""
     try:
         known = file_digests.read_digests(run_dir)
     except (OSError, ValueError) as error:
@@ -141,10 +141,10 @@ def _check_ledger(run_dir: Path, connection: sqlite3.Connection, found: _Found) 
         if number != place or head != kept or len(leaves) % chain.LEAF.size:
             found.add("chain", LEDGER, f"link {place:,} of the chain is not what its leaves and the links before say")
             head = kept
-            continue  # what it says of items is not to be trusted
+            continue  # the leaves of this link are not to be trusted
         for kind, job, index, digest in last.add(leaves):
             if kind in (LeafKind.REOPENED, LeafKind.WITHDRAWN):
-                undone.add((job, index))  # from here on it need have neither line nor intent
+                undone.add((job, index))  # from here on the item need have neither line nor intent
                 continue
             others[kind, job, index] = digest
             if kind == LeafKind.INTENT:
@@ -210,10 +210,10 @@ def _check_rows(connection: sqlite3.Connection, others: dict[tuple[int, int, int
 def _check_open(
     connection: sqlite3.Connection, written: Iterable[tuple[int, int, int]], last: LastLeaves, found: _Found
 ) -> None:
-    """Look for intents that are gone, though their items have not ended and nobody has taken them back.
+    """Look for intents that are gone, although their items have not ended and the intents were not taken back.
 
     Args:
-        written: kind, job and index of leaves.
+        written: kind, job and index of the leaves that were written.
     """
     names = dict(connection.execute("SELECT number, name FROM jobs").fetchall())
     kept = set(connection.execute("SELECT job, idx FROM intents").fetchall())
@@ -225,7 +225,7 @@ def _check_open(
 def _check_parts(
     run_dir: Path, connection: sqlite3.Connection, others: dict[tuple[int, int, int], bytes], found: _Found
 ) -> None:
-    """Compare what the run was begun with: the ledger with the chain, and the files with the ledger."""
+    """Compare the files that the run was begun with: the ledger with the chain, and the files with the ledger."""
     parts = companion_files.bound(connection)
     leaf = chain.parts_leaf(msgspec.structs.astuple(rows.read_identity(connection)), parts)
     wanted = others.get((LeafKind.PARTS, 0, 0))
@@ -239,7 +239,7 @@ def _check_parts(
 
 
 def _check_sums(connection: sqlite3.Connection, found: _Found) -> None:
-    """Compare the sums that are kept with each commit with the outcomes."""
+    """Compare the sums that each commit keeps with the outcomes."""
     kept = connection.execute("SELECT job, outcome, code, items, bytes FROM counts WHERE items > 0").fetchall()
     counted = connection.execute("SELECT job, outcome, code, count(*), sum(length) FROM outcomes GROUP BY 1, 2, 3")
     if sorted(kept) != sorted(counted):

@@ -1,4 +1,4 @@
-"""`--job NAME` and `--with-needs`: which jobs of a manifest are read and run. The others count as not written.
+"""`--job NAME` and `--with-needs`: which jobs of a manifest are read and run, as if it had no others.
 
 Source: interface.md §4.
 """
@@ -14,12 +14,12 @@ OPTION = "--job"
 
 
 def chosen_of(root: Node, names: Sequence[str], *, with_needs: bool) -> frozenset[str] | None:
-    """Return names of the jobs that are meant; None: all of them.
+    """Return the names of the chosen jobs; None: all jobs.
 
     Args:
         root: the whole manifest.
-        names: what `--job` gave.
-        with_needs: take along what the chosen jobs need, and what those need.
+        names: the names given with `--job`.
+        with_needs: take along the jobs that the chosen jobs need, and the jobs that those need.
 
     Raises:
         UsageError: the manifest has no such job, or `--with-needs` stands alone.
@@ -30,7 +30,7 @@ def chosen_of(root: Node, names: Sequence[str], *, with_needs: bool) -> frozense
         return None
     jobs = root.plain().get("jobs")
     if not isinstance(jobs, dict):
-        return frozenset(names)  # that there are no jobs is told elsewhere
+        return frozenset(names)  # the flaw that there are no jobs is noted elsewhere
     for name in names:
         if name not in jobs:
             raise UsageError(f"{OPTION} {name_shown(name)}: {unknown_name(name, jobs, 'job')}")
@@ -43,7 +43,7 @@ def chosen_of(root: Node, names: Sequence[str], *, with_needs: bool) -> frozense
 
 
 def _needs_of(job: Any) -> Iterator[str]:
-    """Yield the jobs that one needs by `needs` or by its items, as far as they can be read."""
+    """Yield the jobs that a job needs, by `needs` or for its items, as far as they can be read."""
     if not isinstance(job, dict):
         return
     items = job.get("items")

@@ -16,7 +16,7 @@ from bulk.manifest.manifest import Job, KeyedNeed
 from bulk.operation import AnyOperation
 
 MOST = 100
-"""Needs by key of one job (count)."""
+"""At most this many needs by key in one job (count)."""
 UNMATCHED = ("refuse", "free")
 _EXPECTED = "expected a list of job names, or of jobs and keys, such as [create-orgs, {create-teams: {team: slug}}]"
 
@@ -63,10 +63,10 @@ def _keyed(name: object, fields: object) -> KeyedNeed:
 
 
 def flaws_of(jobs: Sequence[Job], credentials: Mapping[str, str]) -> Iterator[tuple[Job, str]]:
-    """Yield each job whose needs by key name a field that items lack, or that nobody can wait for, and why.
+    """Yield (job, message) for each need by key with a field that items lack, or for which no item can wait.
 
     Args:
-        credentials: sources by name.
+        credentials: sources of the credentials, by name.
     """
     found = {job.name: job for job in jobs}
     waiting = [job for job in jobs if job.by_key]

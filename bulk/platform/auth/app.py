@@ -1,9 +1,10 @@
-"""An App at the platform: what it asks for itself, with JSON web tokens, paid by a budget of its own.
+"""An App at the platform: the requests that it sends for itself, with JSON web tokens and a budget of its own.
 
-A JWT is used for eight minutes. Where the platform refuses one, the key is read again (of several the next one is
-taken) and one more JWT is sent; where that is refused too, so is the App. A refusal for its times is met with the time
-that the platform's answer names. What is not answered is asked again, and so is what its own limits refuse, when they
-allow it: no refusal for a limit says anything about an installation. Source: credentials in docs/how-to/app.md.
+A JWT is used for eight minutes. If the platform refuses a JWT, the key is read again (of several keys the next one is
+taken) and one more JWT is sent; if that is refused too, the App is refused. After a refusal for the times of a JWT, the
+next one is made with the time that the platform's answer names. A request without an answer is sent again, and so is a
+request that the App's own limits refuse, when they allow it: no refusal for a limit says anything about an
+installation. Source: credentials in docs/how-to/app.md.
 """
 
 import logging
@@ -38,26 +39,26 @@ AGAIN_S, AGAIN_MOST_S = 0.5, 30.0
 """First pause after a request that brought no answer, and the longest; it doubles (seconds)."""
 
 UNTOLD_S, PAST_RESET_S = 60.0, 1.0
-"""Pause after a refusal for a limit that names no time, and what is waited beyond a named end (seconds)."""
+"""Pause after a refusal for a limit that names no time, and the extra wait after a named end (seconds)."""
 _LIMITED = frozenset((VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY, VerdictKind.LOCKED_OUT))
 
 LIST = "/app/installations"
 _UNKNOWN = "Integration not found"
-"""What is said to a JWT of an App that is not there."""
+"""The platform's message to a JWT of an App that does not exist."""
 
 Send = Callable[[Request, Secret], Awaitable[Reply | Failure]]
 
 
 class App:
-    """One App. One of them serves all of its installations.
+    """One App at the platform. One object serves all of its installations.
 
     Args:
         send: sends one request with a token, outside of all permits.
         platform_now: platform time (UTC epoch seconds), as far as it is known.
 
     Attributes:
-        name: of the credential. refused: why the platform does not take it; empty: it does.
-        closed_until: its own budget is empty, or it was told to wait: nothing is asked before (monotonic).
+        name: name of the credential. refused: why the platform does not take the App; empty: it does.
+        closed_until: the App's own budget is empty, or it was told to wait: nothing is sent before this (monotonic).
     """
 
     def __init__(self, signer: AppSigner, send: Send, clock: Clock, platform_now: Callable[[], float]) -> None:
@@ -71,11 +72,11 @@ class App:
         self._making, self._room = anyio.Lock(), anyio.Semaphore(AT_ONCE)
 
     async def ask(self, request: Request) -> Reply:
-        """Return the platform's answer, whatever it says, but for a 401.
+        """Return the platform's answer to `request`, whatever its status, except a 401.
 
         Raises:
             CredentialRefused: the platform does not take the App.
-            CredentialMissing: its key can't be read.
+            CredentialMissing: the App's key can't be read.
         """
         async with self._room:
             pause_s, refusals = AGAIN_S, 0
@@ -104,7 +105,7 @@ class App:
             await self._clock.sleep(left_s)
 
     def _is_limited(self, request: Request, answer: Reply) -> bool:
-        """Return whether limits of the App's own refused a request, and note how long nothing more is asked."""
+        """Return whether limits of the App's own refused a request, and note how long to send nothing more."""
         verdict, wait_s = classify(request, answer, ""), 0.0
         limits, date = limits_from_headers(answer.headers), date_from_headers(answer.headers)
         if limits is not None and limits.remaining <= 0 and answer.status != 401:  # those of a 401 are the address's
@@ -135,7 +136,7 @@ class App:
             return self._jwt, self._generation
 
     async def _turn(self, answer: Reply, generation: int) -> None:
-        """Make the next JWT in another way after one was refused, unless somebody has seen to that already."""
+        """Let the next JWT be made in another way after one was refused, unless another request has done so already."""
         async with self._making:
             if generation != self._generation:
                 return

@@ -1,4 +1,4 @@
-"""Credentials without a token of their own: an App, which makes those of its installations, and a pool of others."""
+"""Credentials without a token of their own: an App, which mints tokens of its installations, and a pool of others."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from bulk.platform.auth.credentials import Credential
 
 
 class AppCredential:
-    """An App of a manifest. `spec` is what that says, `signer` signs its JWTs."""
+    """An App of a manifest. `spec` is its description in the manifest, `signer` signs its JWTs."""
 
     def __init__(
         self, name: str, spec: AppSpec, environ: Mapping[str, str], base_dir: Path, *, clock: Clock | None = None
@@ -31,5 +31,5 @@ AnyCredential: TypeAlias = Credential | AppCredential | PoolCredential
 
 
 def apps_of(credentials: Mapping[str, AnyCredential]) -> dict[str, tuple[AppSpec, AppSigner]]:
-    """Return those of a manifest's credentials that are Apps, by name."""
+    """Return the description and the signer of each App among a manifest's credentials, by name."""
     return {name: (each.spec, each.signer) for name, each in credentials.items() if isinstance(each, AppCredential)}

@@ -1,7 +1,7 @@
 """Signs as an App: with a private key that is read for each signature and then dropped, or by a program.
 
-A program (`sign: command:PROGRAM`) gets what is to be signed on its standard input and prints the signature in Base64,
-so that the key never leaves its vault. Source: interface.md §2.
+A program (`sign: command:PROGRAM`) gets the bytes to sign on its standard input and prints the signature in Base64, so
+that the key never leaves its vault. Source: interface.md §2.
 """
 
 import base64
@@ -33,10 +33,10 @@ _FLAWS = (
     (b"LS0tLS1CRUdJTi", "is a key in Base64; decode it: private_key: command:sh -c 'base64 -d KEY.txt'"),
     (b"BEGIN CERTIFICATE", "is a certificate; the private key is what the page of the App gives once"),
 )
-"""What a file that is no usable key has near its begin, and what is said then."""
+"""Marks near the beginning of a file that is no usable key, and the message for each."""
 LASTS_S, EARLY_S = 540, 60
-"""A JWT ends so long after it was made, and begins so long before (seconds): the platform allows ten minutes in all,
-and its clock may be behind ours."""
+"""How long after it was made a JWT ends, and how long before it begins (seconds): the platform allows ten minutes in
+all, and its clock may be behind this machine's."""
 
 
 SIGNATURE_BYTES = range(128, 1025)
@@ -51,7 +51,7 @@ class _SigningProgram(Credential):
 
 
 class PrivateKey(Credential):
-    """Where a private key is; what it holds is given to whoever signs, and kept nowhere."""
+    """Where a private key is; the key itself is given to the code that signs, and kept nowhere."""
 
     most_bytes = KEY_BYTES
     gives = "key"
@@ -60,10 +60,10 @@ class PrivateKey(Credential):
         """Return the key as it is now (PEM). Blocks while a program runs, until `stop` is set.
 
         Raises:
-            CredentialMissing: it can't be read, is open to others, or is no private key.
+            CredentialMissing: the key can't be read, is open to others, or is no private key.
         """
         raw = self.raw(stop)
-        if b"\\n" in raw and b"\n" not in raw.strip():  # as variables often hold it
+        if b"\\n" in raw and b"\n" not in raw.strip():  # environment variables often hold a key in this form
             raw = raw.replace(b"\\n", b"\n")
         flaw = next((why for mark, why in _FLAWS if mark in raw[:_HEAD_BYTES]), "")
         if not flaw and b"PRIVATE KEY-----" not in raw:
@@ -75,7 +75,7 @@ class PrivateKey(Credential):
 
     @property
     def place(self) -> str:
-        """Return where it is, for people."""
+        """Return where the key is, for people."""
         return str(self.path) if self.path is not None else "what its source gives"
 
     def unusable(self, pem: bytes) -> CredentialMissing:
@@ -94,10 +94,10 @@ class AppSigner:
     """Makes JSON web tokens of an App.
 
     Args:
-        name: of the credential. environ, base_dir: as of a `Credential`.
+        name: name of the credential. environ, base_dir: as of a `Credential`.
 
     Attributes:
-        keys: how many keys there are to try (count). client_id: of the App, or its App id.
+        keys: how many keys there are to try (count). client_id: client id of the App, or its App id.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class AppSigner:
         """Read every key once. Blocks while a program runs, until `stop` is set.
 
         Raises:
-            CredentialMissing: none of them can be used, or what signs with them is not installed.
+            CredentialMissing: a key can't be used, or the package that signs with keys is not installed.
         """
         if self._keys and not can_sign():
             raise self._keys[0].missing(CANNOT_SIGN)
@@ -122,7 +122,7 @@ class AppSigner:
         """Return a JWT that is good from `now` (UTC epoch seconds, platform time) for nine minutes. Blocks.
 
         Args:
-            which: number of the key. stop: ends a program once it is set.
+            which: number of the key. stop: a program is ended once this is set.
 
         Raises:
             CredentialMissing: the key or the program can't be used.
@@ -158,7 +158,7 @@ class AppSigner:
 def _signature_in(printed: bytes) -> bytes | None:
     """Return the signature that a program printed in Base64, with line breaks or without; None: it is something else.
 
-    Strict, because all of it is sent: a program that prints the key must not give that to the platform.
+    The check is strict, because the signature is sent: a program that prints the key must not give it to the platform.
     """
     text = b"".join(printed.split(b"\n")).replace(b"\r", b"").strip().rstrip(b"=")
     if _HEX.fullmatch(text):
@@ -171,7 +171,7 @@ def _signature_in(printed: bytes) -> bytes | None:
 
 
 def _secret(token: str) -> Secret:
-    """Return a JSON web token, of which claims and signature alone are secrets, too; the head is everybody's."""
+    """Return a JSON web token, whose claims and signature are secrets also by themselves; its head is public."""
     return Secret(token, parts=token.split(".")[1:])
 
 

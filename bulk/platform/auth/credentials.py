@@ -1,9 +1,8 @@
 """Where tokens come from: `env:NAME`, `file:PATH`, `command:PROGRAM ARG…`. Nothing that a source gives is ever shown.
 
 A token is printable ASCII without spaces, so that it can't break a header. A file must be this user's own and closed to
-others. A program gets no standard input, 30 s, and an environment without tokens; what it writes to standard error is
-thrown away; on a second line it may say when its token ends. Source: interface.md §2; failures.md rows 35, 36, 38, 58,
-61.
+others. A program gets no standard input, 30 s, and an environment without tokens; its standard error is thrown away; on
+a second line it may say when its token ends. Source: interface.md §2; failures.md rows 35, 36, 38, 58, 61.
 """
 
 import contextlib
@@ -35,8 +34,8 @@ TOKEN_BYTES = 4096
 """Longest token (bytes)."""
 
 RENEWED_S: Mapping[str, float] = MappingProxyType({"file": 60.0, "command": 3_300.0})
-"""Age of a token at which its source is asked again (seconds), where it does not say when the token ends: somebody may
-have written another one into the file; tokens that a program prints often last an hour."""
+"""Age of a token at which its source is asked again (seconds), if that does not say when the token ends: the file may
+hold another token by now; tokens that a program prints often last an hour."""
 
 COMMAND_S = 30.0
 """How long a program may take to print a token (seconds)."""
@@ -48,19 +47,19 @@ _TOKEN_VARIABLE = re.compile(r"BULK_\w*TOKEN\w*", re.IGNORECASE)
 
 
 class Credential:
-    """One credential of a manifest, of which one token is all.
+    """One credential of a manifest that has one token.
 
     Args:
-        name: as in the manifest.
+        name: name of the credential in the manifest.
         source: where its token is, never the token itself.
-        environ: for `env:`, and what a `command:` inherits.
+        environ: environment for `env:`, and from which a `command:` inherits.
         base_dir: relative `file:` paths are relative to it.
 
     Attributes:
         ends_at: when the token ends, where its program says so (UTC epoch seconds, platform time).
-        renewal_problem: why the last `renew` brought nothing, for people; empty where it did.
-        identity: whose answers its tokens see, by a name of the user's own; empty: that is not said.
-        is_gone: never; what has a token of an installation may lose that.
+        renewal_problem: why the last `renew` brought no token, for people; empty if it brought one.
+        identity: name, given by the user, of the identity whose answers its tokens see; empty: none was given.
+        is_gone: always False; only the credential of an installation may lose its source for good.
     """
 
     most_bytes: ClassVar[int] = TOKEN_BYTES
@@ -98,7 +97,7 @@ class Credential:
         """Check how the source is written, without opening it.
 
         Raises:
-            CredentialMissing: no token can ever come from it.
+            CredentialMissing: no token can ever come from the source.
         """
         place = self._place
         match self._kind:
@@ -115,28 +114,28 @@ class Credential:
                 raise CredentialMissing(f"credential {self.name!r}: expected {expected}")
 
     def read(self) -> Secret:
-        """Return the token. Its source is opened at the first call; later ones give what was last read or renewed.
+        """Return the token. Its source is opened at the first call; later calls return the last read or renewed token.
 
         Blocks while a `command:` runs, at most 30 s.
 
         Raises:
-            CredentialMissing: the source is missing, not private, hangs or gives junk. What it gave is never shown.
+            CredentialMissing: the source is missing, not private, hangs or gives junk, which is never shown.
         """
         if self._secret is None:
             self._secret = self._open(threading.Event())
         return self._secret
 
     async def opened(self) -> Secret:
-        """Return the same as `read`. The event loop goes on while a program runs; cancelled, it stops the program."""
+        """Return the same as `read`, without blocking the event loop; a cancellation stops the program."""
         if self._secret is None and self._kind not in ("env", "file"):
             self._secret = await interruptible(self._open)
         return self.read()
 
     async def renew(self) -> bool:
-        """Open the source again; True when another token came, which `read` gives from now on.
+        """Open the source again; return whether another token came, which `read` returns from now on.
 
-        False where it is the same, where the source fails, and for `env:`, which can't change: `renewal_problem` says
-        which. Cancelled, it stops the program.
+        The result is False if the token is the same, if the source fails, and for `env:`, which can't change;
+        `renewal_problem` says which. A cancellation stops the program.
         """
         if self._kind == "env":
             self.renewal_problem = "an environment variable can't be renewed"
@@ -156,7 +155,7 @@ class Credential:
         return self._token(self.raw(stop))
 
     def raw(self, stop: threading.Event | None = None) -> bytes:
-        """Return what the source gives, as it is. Blocks while a program runs, until `stop` is set.
+        """Return the bytes that the source gives, unchanged. Blocks while a program runs, until `stop` is set.
 
         Raises:
             CredentialMissing: the source is missing, not private, or hangs.
@@ -171,7 +170,7 @@ class Credential:
                 return self._command_bytes(stop or threading.Event())
 
     def _token(self, raw: bytes) -> Secret:
-        """Return a token from what a source gave; line ends after it are not part of it."""
+        """Return the token in the bytes that a source gave; line ends after the token are not part of it."""
         ends_at = None
         if self._kind == "command":
             raw, ends_at = _without_end(raw)
@@ -183,7 +182,7 @@ class Credential:
         return Secret(raw.decode("ascii"))
 
     def missing(self, why: str) -> CredentialMissing:
-        """Return the error that says why nothing comes from the source."""
+        """Return the error that says why no token comes from the source."""
         place = f"env:{self._place}" if self._kind == "env" and _ENV_NAME.fullmatch(self._place) else self._kind
         return CredentialMissing(f"credential {self.name!r} ({place}): {why}")
 
@@ -197,14 +196,14 @@ class Credential:
 
     @property
     def path(self) -> Path | None:
-        """Return the file of a `file:`; None where the source is another one."""
+        """Return the file of a `file:` source; None for another source."""
         return self._base_dir / Path(self._place).expanduser() if self._kind == "file" else None
 
     def _file_bytes(self) -> bytes:
         path = self.path
         assert path is not None, "its source is a file"
         try:
-            # without waiting, so that a FIFO can't hang us
+            # O_NONBLOCK, so that a FIFO can't make this wait
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
             raise self.missing(f"{path} can't be read: {error.strerror}") from None
@@ -233,13 +232,13 @@ class Credential:
         return arguments
 
     def answer_of(self, given: bytes, stop: threading.Event) -> bytes:
-        """Return what the program of a `command:` prints for what it is given on its standard input. Blocks.
+        """Return the output of the program of a `command:` when `given` is its standard input. Blocks.
 
         Args:
-            given: shorter than a pipe holds. stop: ends the program once it is set.
+            given: input, shorter than a pipe holds. stop: the program is ended once this is set.
 
         Raises:
-            CredentialMissing: it can't be started, hangs, or fails.
+            CredentialMissing: the program can't be started, hangs, or fails.
         """
         self.check_source()
         return self._command_bytes(stop, given)
@@ -263,7 +262,7 @@ class Credential:
             raise self.missing(f"{program} can't be started: {reason}") from None
         until = self._clock.monotonic() + COMMAND_S
         if child.stdin is not None and given is not None:
-            with contextlib.suppress(BrokenPipeError), child.stdin as pipe:  # it may not read it
+            with contextlib.suppress(BrokenPipeError), child.stdin as pipe:  # the program may not read its input
                 pipe.write(given)
         try:
             output = self._output_of(child, until, stop)
@@ -277,8 +276,7 @@ class Credential:
         return output
 
     def _output_of(self, child: "subprocess.Popen[bytes]", until: float, stop: threading.Event) -> bytes | None:
-        """Return what `child` prints until it ends, or until it has printed too much; None: `until` (monotonic) came
-        first."""
+        """Return the output of `child` until it ends or has printed too much; None: `until` (monotonic) came first."""
         pipe = child.stdout
         assert pipe is not None, "its output is a pipe"
         output, is_open = b"", True
@@ -303,7 +301,7 @@ class Credential:
 
 
 async def interruptible(call: Callable[[threading.Event], T]) -> T:
-    """Return what a call gives that may run a program, in a thread; cancelled, it sets the event that stops it."""
+    """Return the result of a call, made in a thread, that may run a program; a cancellation sets its stop event."""
     stop = threading.Event()
     try:
         return await anyio.to_thread.run_sync(call, stop, abandon_on_cancel=True)
@@ -315,7 +313,7 @@ _SOURCES = {"env": "the environment variable", "file": "the file", "command": "t
 
 
 def _flaw_of_token(raw: bytes) -> str:
-    """Return why `raw` can't be a token; empty where it can. Never says what it holds."""
+    """Return why `raw` can't be a token; empty if it can. The reason never shows the bytes themselves."""
     if not raw:
         return "is empty"
     if len(raw) > TOKEN_BYTES:
@@ -330,8 +328,11 @@ def _flaw_of_token(raw: bytes) -> str:
 
 
 def _without_end(raw: bytes) -> tuple[bytes, float | None]:
-    """Return what a program printed without its second line, where that names the moment at which the token ends, as in
-    `2026-11-21T09:00:00Z`; and that moment (UTC epoch seconds)."""
+    """Return the output of a program without its second line, and the end of the token that this line names.
+
+    The line reads like `2026-11-21T09:00:00Z`; the end is in UTC epoch seconds. Without such a line, return the whole
+    output and None.
+    """
     token, _, line = raw.partition(b"\n")
     with contextlib.suppress(ValueError):
         moment = datetime.fromisoformat(line.strip().decode("ascii"))
@@ -341,7 +342,7 @@ def _without_end(raw: bytes) -> tuple[bytes, float | None]:
 
 
 def child_environ(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what a program inherits: no variable that holds a secret, that a source names, or that is called so."""
+    """Return the environment of a program, without variables that hold a secret, that a source names, or named so."""
     return {
         name: value
         for name, value in environ.items()
@@ -350,7 +351,7 @@ def child_environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 named_variables: set[str] = set()
-"""Variables that an `env:` of this process names."""
+"""Environment variables that an `env:` source of this process names."""
 
 
 def _may_hold_token(name: str, value: str) -> bool:
@@ -364,7 +365,7 @@ def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> None:
 
 
 def _end(child: "subprocess.Popen[bytes]") -> int:
-    """Return how `child` ended; where it still runs, it and what it started are killed."""
+    """Return the exit status of `child`; if it still runs, kill it and the processes that it started."""
     with child:
         if child.poll() is None:
             with contextlib.suppress(OSError):

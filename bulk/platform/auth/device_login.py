@@ -1,6 +1,6 @@
-"""The device flow: how a user lets an App act for him without a browser on this machine, and how his tokens go on.
+"""The device flow: how a user lets an App act for him without a browser on this machine, and how tokens are refreshed.
 
-Synchronous, with nothing but the standard library: it happens rarely, and in a thread. No token is in any message.
+Synchronous, with only the standard library: a login is rare, and happens in a thread. No message holds a token.
 Source: specification, Authentication (2); open-points.md (device flow).
 """
 
@@ -23,21 +23,21 @@ from bulk.platform.printable import printable
 ASK_S = 30.0
 """How long a request may take (seconds)."""
 SLOWER_S = 5.0
-"""So much longer is each pause after the site asked for that, or did not answer (seconds)."""
+"""How much longer each pause becomes after the site asked for that, or did not answer (seconds)."""
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 MOST_INTERVAL_S = 600.0
-"""A longer pause between two questions is a slip (seconds)."""
+"""A longer pause between two questions than this is a mistake of the site (seconds)."""
 MOST_BYTES = 64 * 1024
 CODE_S, MOST_CODE_S = 900.0, 86_400.0
-"""How long a code may be confirmed where the site does not say, and the longest that is believed (seconds)."""
+"""How long a code may be confirmed if the site does not say, and the longest time that is believed (seconds)."""
 MOST_LASTS_S = 10 * 365 * 86_400.0
-"""A token that lasts longer has no end that is known (seconds)."""
+"""The end of a token that lasts longer than this counts as not known (seconds)."""
 _PASSING = frozenset((408, 425, 429, 500, 502, 503, 504))
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
 
 
 class NoAnswer(CredentialMissing):
-    """The site can't be reached, or gave no usable answer; nobody knows what it did."""
+    """The site can't be reached, or gave no usable answer; what it did is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Granted:
 
     Attributes:
         lasts_s: how long the access token lasts (seconds); None: that is not known.
-        date: when they were given (UTC epoch seconds, platform time); None: the site does not say.
+        date: when the tokens were given (UTC epoch seconds, platform time); None: the site does not say.
     """
 
     access_token: str = field(repr=False)
@@ -64,7 +64,7 @@ class Site:
 
     @classmethod
     def of(cls, base_url: str, ca_bundle: Path | None = None) -> "Site":
-        """Return the site of a base URL: the same host, of a cloud edition the one without `api.`."""
+        """Return the site of a base URL: the same host, for a cloud edition the host without `api.`."""
         parts = urlsplit(base_url)
         host = parts.netloc.removeprefix("api.") if not parts.path else parts.netloc
         return cls(f"{parts.scheme}://{host}", ca_bundle)
@@ -75,8 +75,8 @@ class Site:
         An error is JSON as well, with status 200, or with 400 as the standard has it (RFC 8628, 3.5).
 
         Raises:
-            NoAnswer: none came that says anything: it may be asked again.
-            CredentialMissing: there is nothing to ask.
+            NoAnswer: no usable answer came; the site may be asked again.
+            CredentialMissing: the site refuses for good, or `ca_bundle` can't be used.
         """
         request = urllib.request.Request(
             self.url + path,
@@ -126,14 +126,14 @@ class Site:
 def log_in(site: Site, client_id: str, tell: Callable[[str, str], None], sleep: Callable[[float], None]) -> Granted:
     """Return the tokens that the site gives once the user has confirmed.
 
-    A question without an answer is asked again, with a longer pause: he may have typed the code already.
+    A question without an answer is asked again, with a longer pause: the user may have typed the code already.
 
     Args:
         tell: called with the page to open and the code to type there.
-        sleep: waits so many seconds.
+        sleep: waits the given number of seconds.
 
     Raises:
-        CredentialMissing: he refused, the code has ended, or the site can't be reached for as long as it lasts.
+        CredentialMissing: the user refused, the code has ended, or the site can't be reached while the code lasts.
     """
     code, _ = site.post("/login/device/code", {"client_id": client_id})
     if any(not isinstance(code.get(field), str) for field in ("device_code", "user_code", "verification_uri")):
@@ -169,13 +169,13 @@ def log_in(site: Site, client_id: str, tell: Callable[[str, str], None], sleep: 
 
 
 def _reason(answer: Mapping[str, Any]) -> str:
-    """Return what the site says of an error."""
+    """Return the site's reason for an error."""
     told = answer.get("error_description") or answer.get("error")
     return printable(told[:200]).rstrip(".") if isinstance(told, str) else "it gave no reason"
 
 
 def _seconds(told: Mapping[str, Any], name: str, most: float) -> float | None:
-    """Return a duration; None where there is none that can be meant."""
+    """Return the duration that the site names (seconds); None if it names none below `most`."""
     try:
         found = float(told.get(name) or 0.0)
     except (TypeError, ValueError):
@@ -195,12 +195,12 @@ def _granted(site: Site, answer: Mapping[str, Any], date: float | None) -> Grant
 def refreshed(site: Site, client_id: str, refresh_token: str) -> Granted:
     """Return new tokens for a refresh token, which is worth nothing from then on.
 
-    Where no answer comes it is sent once more: if the first one did nothing, nothing is lost, and if it did, its tokens
-    are lost anyhow.
+    If no answer comes, the request is sent once more: if the first one did nothing, nothing is lost, and if it did, its
+    tokens are lost anyhow.
 
     Raises:
-        NoAnswer: neither was answered.
-        CredentialMissing: the site takes it no more.
+        NoAnswer: neither request was answered.
+        CredentialMissing: the site does not take the refresh token any more.
     """
     fields = {"client_id": client_id, "grant_type": "refresh_token", "refresh_token": refresh_token}
     try:

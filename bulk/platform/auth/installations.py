@@ -18,16 +18,16 @@ from bulk.platform.auth.app import LIST, App
 from bulk.platform.auth.secrets import Secret
 
 LIST_AGAIN_S = 60.0
-"""All installations are listed so often at most (seconds)."""
+"""Least time between two lists of all installations (seconds)."""
 RENEWED_S = 3_300.0
-"""Age at which a token is renewed, should its end not be told (seconds)."""
+"""Age at which a token is renewed if the platform does not name its end (seconds)."""
 PAGE = 100
 _FINAL = frozenset((200, 201, 403, 404, 422))
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """An installation, as the platform tells of it. `login` is the account's, in lower case."""
+    """An installation as the platform describes it. `login` is the name of its account, in lower case."""
 
     id: int
     login: str
@@ -50,7 +50,7 @@ class Installations:
         """Return the installation in an account; None: there is none.
 
         Args:
-            path: where to ask for it, where the list does not have it: of a repository, an organization, …
+            path: path to ask for the installation of a repository, an organization, … if the list does not have it.
         """
         key = login.casefold()
         if self._listed_at == -math.inf:
@@ -64,7 +64,7 @@ class Installations:
         return self._by_login.get(key)
 
     async def every(self) -> list[Installation]:
-        """Return all of them."""
+        """Return all installations of the App."""
         if self._listed_at == -math.inf:
             await self._list()
         return list(self._by_login.values())
@@ -75,13 +75,13 @@ class Installations:
         return _installation(found.body) if found.status == 200 else None
 
     async def look_again(self, login: str) -> Installation | None:
-        """Return the same as `find`, with a new list where the last one is old enough."""
+        """Return the same as `find`, from a new list if the last one is old enough."""
         if self._clock.monotonic() - self._listed_at >= LIST_AGAIN_S:
             await self._list()
         return self._by_login.get(login.casefold())
 
     async def covers(self, number: int, path: str) -> bool:
-        """Return whether an installation is for the repository of a path (`path_of`); True where that is not told."""
+        """Return whether an installation is for the repository of a path (`path_of`); True if that is not known."""
         async with self._looking:
             if path not in self._covered:
                 try:
@@ -117,8 +117,8 @@ class InstallationSource:
     """Mints the tokens of one installation (a `CredentialSource`).
 
     Args:
-        name: of the account: `CREDENTIAL@OWNER`.
-        permissions: those that are asked for; None: all that the installation has.
+        name: name of the account: `CREDENTIAL@OWNER`.
+        permissions: the permissions that are asked for; None: all that the installation has.
 
     Attributes:
         renewal_problem: why there is no token, for people. is_gone: the App is not installed there any more.
@@ -135,21 +135,21 @@ class InstallationSource:
 
     @property
     def renews_after_s(self) -> float | None:
-        """Age at which a token is renewed whose end is not told (seconds)."""
+        """Age at which a token is renewed whose end is not known (seconds)."""
         return RENEWED_S
 
     def read(self) -> Secret:
-        """Return the token that was minted last; CredentialMissing where there is none."""
+        """Return the token that was minted last; raise CredentialMissing if there is none."""
         if self._secret is None:
             raise CredentialMissing(f"credential {self.name!r}: no token was minted yet")
         return self._secret
 
     async def covers(self, owner: str, repo: str) -> bool:
-        """Return whether the installation is for a repository; asked once for each."""
+        """Return whether the installation is for a repository; the platform is asked once for each repository."""
         return await self._where.covers(self.installation.id, path_of(owner, repo, ""))
 
     async def renew(self) -> bool:
-        """Mint another token; False where the platform gives none, and `renewal_problem` says why."""
+        """Mint another token; return False if the platform gives none, and let `renewal_problem` say why."""
         try:
             reply = await self._mint()
             if reply.status == 404:
@@ -180,7 +180,7 @@ class InstallationSource:
         return False
 
     def _replace(self, secret: Secret) -> None:
-        """Take another token; the last but one has ended long ago, and a day of fifty installations has 1,350."""
+        """Take another token and forget the last but one, which has ended: fifty installations have 1,350 a day."""
         if self._former is not None:
             self._former.forget()
         self._former, self._secret = self._secret, secret
@@ -201,7 +201,7 @@ class InstallationSource:
 
 
 def no_installation(name: str, number: int | None) -> str:
-    """Return what is said where an App does not have the installation that its credential names."""
+    """Return the message for an App that does not have the installation which its credential names."""
     return (
         f"credential {name!r}: the App has no installation {number}; the address of the installation's page ends with "
         "its number, and `installation: auto` finds it by the owner of each item"
@@ -209,8 +209,7 @@ def no_installation(name: str, number: int | None) -> str:
 
 
 def path_of(owner: str, repo: str, enterprise: str) -> str:
-    """Return where the platform tells of the installation that reaches a repository, an organization or an
-    enterprise."""
+    """Return the path that describes the installation for a repository, an organization or an enterprise."""
     if enterprise:
         return f"/enterprises/{quote(enterprise, safe='')}/installation"
     if repo:

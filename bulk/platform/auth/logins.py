@@ -1,9 +1,9 @@
 """What `bulk login NAME` stored: the tokens of a user for whom an App acts, in a private file of this machine.
 
-A refresh token works once and ends the pair that it came with. So whoever refreshes holds a lock, reads again what is
-there, opens the file of the new pair, and writes it to disk before he uses it: of many processes one refreshes. A
-crash between the platform's answer and the file needs `bulk login` again, and so does an answer that never came. The
-machine's clock may be wrong by hours: what the platform's own says of an end counts.
+A refresh token works once and ends the pair that it came with. So a process that refreshes holds a lock, reads the file
+again, opens the file of the new pair, and writes that to disk before it is used: of many processes one refreshes. After
+a crash between the platform's answer and the file, `bulk login` is needed again, and so it is if the answer never came.
+The machine's clock may be wrong by hours: the end of a token is taken from the platform's clock.
 """
 
 import contextlib
@@ -26,19 +26,19 @@ from bulk.redaction.known import MASK
 from bulk.storage.private_files import replacing
 
 TURN_S, LOOK_S = 90.0, 0.05
-"""Longest wait for another process that refreshes, which takes it two thirds of that at most, and how often it is
-looked (seconds)."""
+"""Longest wait for another process that refreshes, which takes two thirds of that at most, and the time between two
+looks (seconds)."""
 EARLY_S, EARLY_SHARE = 300.0, 0.1
-"""A token is refreshed so long before its end (seconds), or by this share of its life: the smaller."""
+"""A token is refreshed this long before its end (seconds), or this share of its life before it, if that is shorter."""
 
 
 class Login(msgspec.Struct, frozen=True, kw_only=True):
-    """What the file holds. Its tokens are remembered for `redact`, and not shown by `repr`.
+    """The content of the file of a login. Its tokens are remembered for `redact`, and not shown by `repr`.
 
     Attributes:
         ends_at: when the access token ends (UTC epoch seconds, platform time); None: no end is known.
-        lasts_s: how long it lasts in all (seconds).
-        skew_s: platform time less this machine's, when it was given (seconds).
+        lasts_s: how long the access token lasts in all (seconds).
+        skew_s: platform time less this machine's time, when the token was given (seconds).
     """
 
     base_url: str
@@ -60,7 +60,7 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, base_url: str, client_id: str, ca_bundle: str | None, granted: Granted, now: float) -> "Login":
-        """Return what the platform granted at that moment (UTC epoch seconds, this machine's clock)."""
+        """Return the login of tokens that the platform granted at `now` (UTC epoch seconds, this machine's clock)."""
         skew_s = 0.0 if granted.date is None else granted.date - now
         return cls(
             base_url=base_url,
@@ -74,13 +74,13 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def again(self, name: str) -> str:
-        """Return the command that makes it anew."""
+        """Return the command that makes this login anew."""
         bundle = "" if self.ca_bundle is None else f" --ca-bundle {shlex.quote(self.ca_bundle)}"
         return f"bulk login {name} --client-id {self.client_id} --base-url {self.base_url}{bundle}"
 
 
 def folder_of(environ: Mapping[str, str]) -> Path:
-    """Return where logins are."""
+    """Return the folder of all logins."""
     given = environ.get("BULK_LOGINS")
     if given:
         return Path(given)
@@ -90,10 +90,10 @@ def folder_of(environ: Mapping[str, str]) -> Path:
 
 
 def store(folder: Path, name: str, login: Login, clock: Clock) -> Path:
-    """Write a login, closed to others; return its file. Waits for a process that refreshes the one before.
+    """Write a login, closed to others; return its file. Waits for a process that refreshes the former login.
 
     Raises:
-        CredentialMissing: the disk refuses it, or that process stands still.
+        CredentialMissing: the disk refuses the file, or that process stands still.
     """
     path = folder / f"{name}.json"
     with _written(folder, name, clock), replacing(path) as file:
@@ -102,7 +102,7 @@ def store(folder: Path, name: str, login: Login, clock: Clock) -> Path:
 
 
 def check_place(folder: Path, name: str, clock: Clock) -> None:
-    """Look whether a login can be kept there, before somebody types a code for it; raises what `store` does."""
+    """Check whether a login can be stored in `folder`, before the user types a code for it; raise as `store` does."""
     with _written(folder, name, clock):
         pass
 
@@ -119,8 +119,10 @@ def _written(folder: Path, name: str, clock: Clock) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _turn(folder: Path, name: str, clock: Clock, stop: threading.Event) -> Iterator[None]:
-    """Have a login for oneself: of many processes one at a time writes it, and one that stands still holds up the
-    others for `TURN_S` only."""
+    """Hold the lock of a login, so that of many processes one at a time writes it.
+
+    A process that stands still holds up the others for `TURN_S` only.
+    """
     path = folder / f"{name}.lock"
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     until = clock.monotonic() + TURN_S
@@ -144,7 +146,7 @@ class LoginCredential(Credential):
     """A login as a credential: its token is refreshed before it ends, by one process for all.
 
     Args:
-        login: its name. base_url: of the platform that its tokens are for; no other one is sent them.
+        login: name of the login. base_url: base URL of the platform that its tokens are for; no other gets them.
     """
 
     def __init__(
@@ -156,14 +158,14 @@ class LoginCredential(Credential):
 
     @property
     def renews_after_s(self) -> float | None:
-        """Age at which it is looked for another token whose end is not known (seconds)."""
+        """Age at which the file is read for another token, if the end of the present one is not known (seconds)."""
         return 3_300.0
 
     def check_source(self) -> None:
-        """Do nothing: there is nothing to check without opening it."""
+        """Do nothing: there is nothing to check without opening the file."""
 
     def raw(self, stop: threading.Event | None = None) -> bytes:
-        """Return the token, refreshed where it ends soon or was given before."""
+        """Return the token, refreshed if it ends soon or was returned before."""
         login = self._read()
         if login.access_token == self._given or self._ends_soon(login):
             login = self._refreshed(login.access_token, stop or threading.Event())
@@ -186,7 +188,7 @@ class LoginCredential(Credential):
             login = msgspec.json.decode(Credential(self.name, f"file:{path}", {}, Path()).raw(), type=Login)
         except (CredentialMissing, msgspec.MsgspecError) as error:
             if isinstance(error, CredentialMissing) and path.exists():
-                raise  # it is there, and says what is wrong with it
+                raise  # the file is there, and the error says what is wrong with it
             what = (
                 f"there is no login {self._login!r} on this machine"
                 if isinstance(error, CredentialMissing)
@@ -203,14 +205,14 @@ class LoginCredential(Credential):
         return login
 
     def _refreshed(self, known: str, stop: threading.Event) -> Login:
-        """Return the login with another token than the one that is `known`; whoever is first refreshes it."""
+        """Return the login with another token than `known`; the first process that asks refreshes it."""
         path = self._folder / f"{self._login}.json"
         try:
             with _turn(self._folder, self._login, self._now, stop):
                 login = self._read()
                 if login.refresh_token is None or (login.access_token != known and not self._ends_soon(login)):
                     return login
-                with replacing(path) as file:  # a disk that refuses it refuses it before the tokens are spent
+                with replacing(path) as file:  # a disk that refuses the file does so before the tokens are spent
                     login = self._exchanged(login, login.refresh_token)
                     file.write(msgspec.json.encode(login))
                 return login

@@ -1,4 +1,4 @@
-"""Makes what a manifest's `credentials` name."""
+"""Makes the credentials that a manifest names under `credentials`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from bulk.platform.auth.logins import LoginCredential
 def made(
     name: str, source: str, base_url: str, environ: Mapping[str, str], folder: Path, clock: Clock
 ) -> AnyCredential:
-    """Return the credential that a source stands for, at a platform; nothing is read yet."""
+    """Return the credential that `source` describes, for the platform at `base_url`; nothing is read yet."""
     app = spec_of(source, AppSpec)
     if app is not None:
         return AppCredential(name, app, environ, folder, clock=clock)

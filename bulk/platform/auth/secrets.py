@@ -1,7 +1,7 @@
 """Secrets: held so that nothing shows them by accident.
 
-A `Secret` gives its text only through `reveal`, and is remembered, so that `bulk.redaction` takes it out of all that is
-written: a platform may echo what it was sent (failures.md rows 62, 63).
+A `Secret` gives its text only through `reveal`, and is remembered, so that `bulk.redaction` takes it out of everything
+that is written: a platform may echo what it was sent (failures.md rows 62, 63).
 """
 
 import hmac
@@ -18,7 +18,7 @@ class Secret:
     Making one remembers it for `redact`.
 
     Args:
-        parts: pieces of it that are secrets where they stand alone, as the signature of a JSON web token.
+        parts: pieces of the text that are secrets also by themselves, such as the signature of a JSON web token.
     """
 
     __slots__ = ("__parts", "__text")
@@ -33,12 +33,12 @@ class Secret:
         return self.__text
 
     def forget(self) -> None:
-        """Let texts not be searched for it any more: it has ended, and nobody holds it."""
+        """Stop searching texts for this secret, because it has ended and is not used any more."""
         for each in (self.__text, *self.__parts):
             forget(each)
 
     def is_same(self, other: "Secret") -> bool:
-        """Return whether both hold the same text; takes the same time wherever they differ."""
+        """Return whether both hold the same text; the comparison takes the same time wherever they differ."""
         return hmac.compare_digest(self.__text.encode(), other.__text.encode())
 
     def __repr__(self) -> str:

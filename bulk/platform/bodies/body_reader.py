@@ -1,9 +1,9 @@
 """Takes in the bodies of answers, so that memory stays flat whatever their size and number.
 
-A body that is short goes into memory as it comes, the others only where the memory budget has room; what finds none,
-and what is longer than `IN_MEMORY_BYTES`, is written to a file while it arrives, so that no connection ever waits for
-memory. Of a file, either a BodyFile is handed on, or it is read back when there is room for it. What an item holds is
-its own until `end`. Source: interface.md §3 (raw); failures.md row 29.
+A short body goes into memory as it comes, a longer one only if the memory budget has room. A body that finds no room,
+or is longer than `IN_MEMORY_BYTES`, is written to a file while it arrives, so that no connection ever waits for memory.
+The file is either handed on as a BodyFile, or read back when there is room for it. An item owns its memory and its
+files until `end`. Source: interface.md §3 (raw); failures.md row 29.
 """
 
 from collections.abc import Iterable
@@ -23,30 +23,30 @@ from bulk.platform.http1 import SMALL_BYTES, Answering
 from bulk.storage.disk_threads import Disk
 
 ROOM_BYTES = 16 * 1024 * 1024
-"""What there is room for of all answers above `SMALL_BYTES`; a value of one takes a few times as much."""
+"""Bytes of all answers above `SMALL_BYTES` that there is room for; the value of an answer takes a few times as much."""
 
 IN_MEMORY_BYTES = 8 * 1024 * 1024
 """Longer bodies come by way of a file; bodies up to this are kept in the store of validators."""
 
 UNKNOWN_BYTES = 1024 * 1024
-"""As much is read into memory of a body that does not say how long it is."""
+"""Most bytes that are read into memory of a body that does not say how long it is."""
 
 STEP_BYTES = 256 * 1024
-"""So much room is taken at a time for a body of unknown length, and so much is written at once."""
+"""How much room is taken at a time for a body of unknown length, and how much is written at once (bytes)."""
 
 
 class Holder(Protocol):
     """The item that a body is for. Compared by identity.
 
     Attributes:
-        is_saved: its payload is going to be a file of the user's.
+        is_saved: the item's payload is going to be a file of the user's.
     """
 
     is_saved: bool
 
 
 def too_long(most: int) -> Unreadable:
-    """Return what stands for a body of more than so many bytes, which is not read to its end."""
+    """Return the value that stands for a body of more than `most` bytes, which is not read to its end."""
     return Unreadable(f"it has more than {most:,} bytes", is_too_large=True)
 
 
@@ -71,11 +71,11 @@ async def read_alone(response: Answering, most: int) -> bytes | Unreadable:
 
 
 class BodyReader:
-    """For all requests of a run.
+    """Reads the bodies of all requests of a run.
 
     Args:
-        run_dir: held by this process.
-        disk: where what blocks is done.
+        run_dir: run directory, held by this process.
+        disk: runs calls that block.
     """
 
     def __init__(self, run_dir: Path, clock: Clock, disk: Disk) -> None:
@@ -84,19 +84,19 @@ class BodyReader:
         self._files: dict[object, list[str]] = {}
 
     def clear(self) -> None:
-        """Remove files that nobody owns, such as those of a killed process; blocks."""
+        """Remove files that no item owns, such as those of a killed process; blocks."""
         self._spool.clear()
 
     def holds(self, holder: object) -> bool:
-        """Return whether an item has something that must come to its `end`."""
+        """Return whether an item holds memory or files, so that `end` must be called for it."""
         return holder in self._memory_budget or holder in self._files
 
     def step_aside(self, holder: object) -> None:
-        """Note that this item goes on to its next request, for which it may have to wait."""
+        """Note that an item goes on to its next request, for which it may have to wait."""
         self._memory_budget.step_aside(holder)
 
     async def end(self, holders: Iterable[object]) -> None:
-        """Note that these items have ended, and that all that counts of them is on disk."""
+        """Note that items have ended, and that their results are on disk."""
         names = [name for holder in holders for name in self._files.pop(holder, ())]
         for holder in holders:
             self._memory_budget.give(holder)
@@ -114,12 +114,12 @@ class BodyReader:
         """Return the body of `response`, which is released when all of it has come.
 
         Raises:
-            One of `failures.FOREIGN`, CodingBroken: it broke off.
-            RunStopped: the disk refuses.
+            One of `failures.FOREIGN`, CodingBroken: the body broke off.
+            RunStopped: the disk refuses the file.
         """
         content = _decoded(response)
         said = response.headers.get("Content-Length", "") if content is response.content else ""
-        length = int(said) if said.isdecimal() and len(said) < 20 else 0  # 0: it does not say
+        length = int(said) if said.isdecimal() and len(said) < 20 else 0  # 0: the length is not known
         if length > request.max_bytes:
             return too_long(request.max_bytes)
         budget, body, blocks = self._memory_budget, object(), list[bytes]()

@@ -1,6 +1,6 @@
-"""The bytes of an answer made into a value, or into the reason why that can't be done. Pure.
+"""Makes the bytes of an answer into a value, or into the reason why that can't be done. Pure.
 
-A web page is never taken for JSON, and nothing of a body that can't be used is shown (failures.md rows 15, 24, 26).
+A web page is never taken for JSON, and no part of a body that can't be used is shown (failures.md rows 15, 24, 26).
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ class Unreadable:
     """Stands in `Reply.body` of a 2xx answer whose body can't be used; `classify` makes a verdict of it.
 
     Attributes:
-        why: for people; holds nothing of the body.
-        is_too_large: it was longer than `Request.max_bytes` and was not read to its end.
+        why: the reason, for people; it holds nothing of the body.
+        is_too_large: the body was longer than `Request.max_bytes` and was not read to its end.
     """
 
     why: str
@@ -36,11 +36,11 @@ A_PAGE = Unreadable("a web page came instead of JSON")
 def read_body(media: Media, status: int, headers: Mapping[str, str], raw: bytes) -> Any:
     """Return the body as `Reply.body` holds it.
 
-    Success: bytes for raw and html, else the JSON value; Unreadable where it is none, None where it is empty. Other
-    statuses: the JSON value, or None where it is anything else.
+    For a success: bytes for raw and html, else the JSON value; Unreadable if the body is no JSON, None if it is empty.
+    For other statuses: the JSON value, or None if the body is anything else.
 
     Args:
-        headers: of the answer; looked up in lower case.
+        headers: headers of the answer; looked up in lower case.
         raw: the whole body, decompressed.
     """
     if status in WITHOUT_BODY:

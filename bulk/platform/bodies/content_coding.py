@@ -1,6 +1,6 @@
-"""Content codings: gzip and deflate taken off while a body is read, never beyond the cap (failures.md row 29).
+"""Decodes gzip and deflate while a body is read, never beyond the cap (failures.md row 29).
 
-Ours instead of aiohttp's, because that one takes a gzip stream that was cut for a whole one.
+This replaces the decoder of aiohttp, which takes a gzip stream that was cut for a whole one.
 """
 
 import asyncio
@@ -10,10 +10,10 @@ from typing import Any
 import aiohttp
 
 ACCEPTED = "gzip, deflate"
-"""What we offer to take (`Accept-Encoding`)."""
+"""The codings that requests offer to take (`Accept-Encoding`)."""
 
 _STEP_BYTES = 1024 * 1024
-"""So much is decompressed at a time, before others have their turn."""
+"""Most bytes that are decompressed at a time, before other tasks have their turn."""
 
 _MOST_MEMBERS = 1000
 _GZIP, _ZLIB, _RAW = 31, 15, -15
@@ -21,7 +21,7 @@ _DEFLATE_METHOD = 8
 
 
 def _fastest() -> Any:
-    """Return zlib, or what is faster on long bodies and has the same interface."""
+    """Return zlib, or a module with the same interface that is faster on long bodies."""
     try:
         from isal import isal_zlib
     except ImportError:
@@ -44,7 +44,7 @@ class Coded:
         content: the body as it comes.
 
     Raises:
-        CodingBroken: the coding is none that was offered.
+        CodingBroken: the coding is not one that was offered.
     """
 
     def __init__(self, content: aiohttp.StreamReader, coding: str) -> None:
@@ -55,7 +55,7 @@ class Coded:
         """Return the next bytes, at most `_STEP_BYTES`; none at the end.
 
         Raises:
-            CodingBroken: it can't be decoded.
+            CodingBroken: the body can't be decoded.
         """
         while True:
             if self._rest is not None:
@@ -73,7 +73,7 @@ class Coded:
 
 
 class _Decoder:
-    """One stream; gzip may hold several members, one after the other."""
+    """Decodes one stream; gzip may hold several members, one after the other."""
 
     def __init__(self, coding: str) -> None:
         self._coding = coding.strip().lower()
@@ -84,11 +84,11 @@ class _Decoder:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the stream may end here; a body without any byte may, too."""
+        """Whether the stream may end here; a body without any bytes may end at once."""
         return self._member is None or bool(self._member.eof)
 
     def step(self, data: bytes, most: int) -> tuple[bytes, bytes | None]:
-        """Return at most `most` decoded bytes, and what to go on with; None there: more of the body is needed.
+        """Return at most `most` decoded bytes, and the bytes to go on with; None: more of the body is needed.
 
         Raises:
             CodingBroken: the bytes are not in this coding.

@@ -1,8 +1,9 @@
-"""How much of answers is in memory at once, in bytes: a count that nobody goes beyond but one at a time. Pure waiting.
+"""The bytes of answers that are in memory at once: a bound that only one holder at a time may exceed. Pure waiting.
 
-What fits is let in at once. What does not waits until it fits, or until it is the one that may go beyond; so whoever is
-alone always gets on, however large its answer is. The one that is beyond is waited for by others, which hold permits:
-so it has to `step_aside` before it waits for anything but the disk, and nobody can wait for ever.
+An answer that fits is let in at once. Another one waits until it fits, or until its holder is the one that may exceed
+the bound; so a holder that is alone always gets on, however large its answer is. Others, which hold permits, wait for
+the holder that exceeds it: so that holder has to `step_aside` before it waits for anything but the disk, and no holder
+waits for ever.
 """
 
 from collections import deque
@@ -14,7 +15,7 @@ class MemoryBudget:
     """Bounds the memory that bodies of answers take together.
 
     Args:
-        total_bytes: what there is room for, but for the one that may go beyond.
+        total_bytes: bytes that there is room for, apart from the holder that may exceed them.
     """
 
     def __init__(self, total_bytes: int) -> None:
@@ -28,14 +29,14 @@ class MemoryBudget:
         return holder in self._held
 
     def take_nowait(self, holder: object, size_bytes: int) -> bool:
-        """Take so much more for `holder`, if it fits; whether it did."""
+        """Take `size_bytes` more for `holder` if they fit, and return whether they did."""
         if self.used_bytes + size_bytes > self._total and holder is not self._beyond:
             return False
         self._add(holder, size_bytes)
         return True
 
     async def take(self, holder: object, size_bytes: int) -> None:
-        """Take so much more for `holder`, as soon as it fits or nobody else is beyond the room there is."""
+        """Take `size_bytes` more for `holder`, as soon as they fit or no other holder exceeds the bound."""
         if self.take_nowait(holder, size_bytes):
             return
         if self._beyond is None:
@@ -52,22 +53,23 @@ class MemoryBudget:
             raise
 
     def give(self, holder: object) -> None:
-        """Give back all that `holder` took, if anything: its work is done."""
+        """Give back all bytes that `holder` took, if any, because its work is done."""
         self.used_bytes -= self._held.pop(holder, 0)
         if self._beyond is holder:
             self._beyond = None
         self._let_in()
 
     def step_aside(self, holder: object) -> None:
-        """Note that `holder` is going to wait for something else: it keeps what it has, and the next one may
-        go beyond.
+        """Note that `holder` is going to wait for something else.
+
+        It keeps the bytes that it has, and the next holder may exceed the bound.
         """
         if self._beyond is holder:
             self._beyond = None
             self._let_in()
 
     def pass_on(self, giver: object, taker: object) -> None:
-        """Let what `giver` holds be `taker`'s from now on."""
+        """Let the bytes that `giver` holds belong to `taker` from now on."""
         if giver in self._held:
             self._held[taker] = self._held.get(taker, 0) + self._held.pop(giver)
 

@@ -1,7 +1,8 @@
 """Bodies on their way that are too long for memory: private files in a folder of the run directory.
 
-All that blocks is done elsewhere than on the event loop, a few files at a time. A file has one owner, its item, and
-goes with it; what a killed process left behind is removed before the next one begins. Source: failures.md rows 47, 64.
+Calls that block run outside of the event loop, a few files at a time. A file has one owner, its item, and is removed
+with it; files that a killed process left behind are removed before the next one begins. Source: failures.md rows 47,
+64.
 """
 
 import contextlib
@@ -23,16 +24,16 @@ ARRIVING = "arriving"
 """The folder's name; it is there only while the run goes on and a long body has come."""
 
 AT_ONCE = 4
-"""So many files are worked on at a time: more only take threads from others."""
+"""How many files are worked on at a time (count): more would only take threads from other work."""
 
 _READ_BYTES = 1024 * 1024
 
 
 class Spool:
-    """The folder.
+    """The folder of spooled bodies.
 
     Args:
-        run_dir: held by this process.
+        run_dir: run directory, held by this process.
     """
 
     def __init__(self, run_dir: Path, disk: Disk) -> None:
@@ -48,22 +49,22 @@ class Spool:
         self._is_made = False
 
     def new(self) -> "SpooledBody":
-        """Return a file that nothing has been written to yet; it is made with its first bytes."""
+        """Return a file that nothing has been written to yet; it is created with its first bytes."""
         self._files += 1
         return SpooledBody(self, self._folder / str(self._files))
 
     async def remove(self, names: Sequence[str]) -> None:
-        """Remove files that nobody needs any more and that were not moved away."""
+        """Remove files that are not needed any more, if they were not moved away."""
 
         def unlink() -> None:
             for name in names:
                 with contextlib.suppress(OSError):  # most were moved to their place
                     (self._folder.parent / name).unlink()
 
-        await self._disk(unlink)  # whoever waits for this must not wait for the files of others
+        await self._disk(unlink)  # the caller must not wait for the files of other items
 
     async def elsewhere(self, call: Callable[[], None]) -> None:
-        """Run what blocks, when it is its turn.
+        """Run a call that blocks, when it is its turn.
 
         Raises:
             RunStopped: the disk refuses.
@@ -89,8 +90,8 @@ class Spool:
 class SpooledBody:
     """A file that is written, and then either sealed or read and dropped.
 
-    Whoever is cancelled may leave while a thread still writes: the lock lets nobody close what is being written to.
-    All methods raise RunStopped where the disk refuses.
+    A cancelled task may leave while a thread still writes: the lock keeps the file open while it is written to.
+    All methods raise RunStopped if the disk refuses.
     """
 
     def __init__(self, arrivals: Spool, path: Path) -> None:
@@ -109,10 +110,10 @@ class SpooledBody:
         await self._do(write)
 
     async def seal(self, size_bytes: int, *, is_durable: bool) -> BodyFile:
-        """Return what was written, as something to hand on; it is complete.
+        """Return the complete file as a BodyFile to hand on.
 
         Args:
-            is_durable: its content is on the disk when this returns, as far as the system can tell.
+            is_durable: the content is on the disk when this returns, as far as the system can tell.
         """
         sha256, git = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % size_bytes, usedforsecurity=False)
 
@@ -131,7 +132,7 @@ class SpooledBody:
         return BodyFile(name=self.name, size_bytes=size_bytes, sha256=sha256.hexdigest(), blob_sha=git.hexdigest())
 
     async def read(self) -> bytes:
-        """Return all that was written; the file is gone then."""
+        """Return all bytes that were written, and remove the file."""
         found: list[bytes] = []
 
         def read() -> None:
@@ -143,7 +144,7 @@ class SpooledBody:
         return found[0]
 
     def drop(self) -> None:
-        """Remove it, whatever became of it; what is being written is waited for, which is a block."""
+        """Remove the file, whatever became of it, after the block that is being written."""
         with self._lock:
             self._is_over = True
             self._close()

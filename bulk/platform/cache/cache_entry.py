@@ -1,7 +1,7 @@
-"""One answer that was kept, and how its row of the store's file reads.
+"""One answer that was kept, and the format of its row in the store's file.
 
 Beside the headers that may be needed again, a row can say that its body stands in results as it is: an item of that
-operation ended with it. Then nobody has to read the body to write the next such line. Source: interface.md §3 (304).
+operation ended with it. Then the body need not be read to write the next such line. Source: interface.md §3 (304).
 """
 
 import re
@@ -14,20 +14,20 @@ from bulk.platform.classification import http_date
 from bulk.redaction import redact_json, shows_secret, taints
 
 _LINES = 6
-"""Of a head: ETag, Last-Modified, Content-Type, Link, whose token it was and what is known of it, and for which
-operation the body is a result, with its check."""
+"""Lines of a head: ETag, Last-Modified, Content-Type, Link, the tag of the token with flags, and the operation that the
+body is a result of, with its checksum."""
 
 BY_ETAG, BY_PREDICTION, BY_DATE = "etag", "prediction", "date"
-"""How it is asked whether an answer has changed: with the ETag that the same token got, with the one that another token
-should get, or with the moment of the last change alone."""
+"""How the platform is asked whether an answer has changed: with the ETag that the same token got, with the ETag that
+another token should get, or with the time of the last change alone."""
 _DATED, _CHANGED = "d", "x"
 
 _CODED = re.compile(r"[-;:+/]+(gzip|deflate|br|zstd)$", re.IGNORECASE)
-"""What servers put behind an ETag when they compress."""
+"""Suffix that servers add to an ETag when they compress."""
 
 
 DATED_AFTER_S = 2.0
-"""Dates have whole seconds: what changed so shortly before it was read may change again within the same one."""
+"""Dates have whole seconds: what changed less than this before it was read may change again in the same second."""
 
 
 class CacheEntry:
@@ -36,11 +36,12 @@ class CacheEntry:
     Attributes:
         etag: with its quotes, weak or strong, as it came; empty where there was none. last_modified: likewise.
         content_type: the `Content-Type`. link: the `Link`. Empty where there was none.
-        body: decompressed bytes, as they came; of a result as they stand there.
-        is_clean: it comes from the file, into which no secret is written.
-        tag: of the token that brought it; empty: that is not known. is_dated: it came well after its last change.
+        body: decompressed bytes, as they came; the body of a result as it stands in results.
+        is_clean: the entry comes from the file, into which no secret is written.
+        tag: tag of the token that got the answer; empty: not known. is_dated: the answer came well after its last
+            change.
         is_raw: the body is as it came, byte by byte.
-        way: how it is asked whether it has changed: `BY_ETAG`, `BY_PREDICTION` or `BY_DATE`.
+        way: how the platform is asked whether the answer has changed: `BY_ETAG`, `BY_PREDICTION` or `BY_DATE`.
     """
 
     __slots__ = (
@@ -68,23 +69,24 @@ class CacheEntry:
         self.way = BY_ETAG
 
     def is_confirmed_by(self, headers: Mapping[str, str]) -> bool:
-        """Return whether a 304 with these headers can mean this answer: none that names another version does, as a
-        cache on the way gives it that has something newer.
+        """Return whether a 304 with these headers can mean this answer.
+
+        A 304 that names another version can't; a cache on the way that has something newer gives such a 304.
         """
         named = headers.get("etag", "")
         if named in (self.etag, "") or self.way != BY_ETAG or self.etag == "":
-            return True  # a token of its own may have ETags of its own
+            return True  # another token may get other ETags
         return _version(named) == _version(self.etag)
 
     def is_result_of(self, operation: str) -> bool:
-        """Return whether the body is what an item of `operation` ended with, and is still as it was then."""
+        """Return whether an item of `operation` ended with this body, and the body is still as it was then."""
         return operation != "" and self._result == f"{operation} {_check(self.body)}"
 
 
 def head_of(
     etag: str, last_modified: str, content_type: str, link: str, tag: str = "", *, is_dated: bool = False
 ) -> str | None:
-    """Return the head of a row; None where it can't be one."""
+    """Return the head of a row; None if the values can't make one."""
     head = f"{etag}\n{last_modified}\n{content_type}\n{link}\n{tag} {_DATED if is_dated else ''}\n"
     if head.count("\n") >= _LINES or not (head.isascii() or _is_text(head)):
         return None
@@ -92,8 +94,10 @@ def head_of(
 
 
 def as_result(head: str, operation: str, text: bytes, raw: bytes) -> str:
-    """Return the head of the same row, whose body is from now on `text` instead of `raw`, which an item of `operation`
-    ended with."""
+    """Return the head of the same row whose body is from now on `text` instead of `raw`.
+
+    An item of `operation` ended with `text`.
+    """
     end = head.rindex("\n")
     return f"{head[:end]}{'' if text == raw else _CHANGED}\n{operation} {_check(text)}"
 
@@ -101,8 +105,7 @@ def as_result(head: str, operation: str, text: bytes, raw: bytes) -> str:
 def without_secrets(rows: Iterable[Row]) -> list[Row]:
     """Return the rows as they may be written: JSON has `***` where a secret stands.
 
-    The content of a file is left out where a known secret stands in it, or a private key; else it is somebody's, and
-    stays.
+    The content of a file is left out if it holds a known secret or a private key; otherwise it stays as it is.
     """
     clean: list[Row] = []
     for row in rows:
@@ -121,22 +124,22 @@ def without_secrets(rows: Iterable[Row]) -> list[Row]:
 
 
 def _version(etag: str) -> str:
-    """Return what an ETag says of the version alone: servers that compress weaken it, or add the coding on one side."""
+    """Return the version in an ETag, without the mark or the suffix that servers add when they compress."""
     return _CODED.sub("", etag.strip().removeprefix("W/").strip('"'))
 
 
 def _check(body: bytes) -> str:
-    """Return a checksum of a body: one that a disk has damaged must not become a line that nobody can read."""
+    """Return a checksum of a body: a body that a disk has damaged must not become an unreadable line of results."""
     return str(ZLIB.crc32(body))
 
 
 def _is_text(value: str) -> bool:
-    """Return whether headers came as UTF-8: else they hold halves of surrogate pairs."""
+    """Return whether headers came as UTF-8; otherwise they hold halves of surrogate pairs."""
     return not any(chr(0xD800) <= char <= chr(0xDFFF) for char in value)
 
 
 class BothHeaders(Mapping[str, str]):
-    """The headers of a 304, and behind them those that were kept. Names in lower case."""
+    """The headers of a 304, with the kept headers for names that it does not have. Names in lower case."""
 
     __slots__ = ("_first", "_second")
 

@@ -1,10 +1,9 @@
-"""Answers that were kept, in the store's file: how they lie there, and how they are read again, one that is asked for
-and ahead of that those written after it.
+"""Answers that were kept, in the store's file: how they are written, and how they are read again, some of them ahead.
 
-A second run of the same work asks in the order in which the first one kept, so what lies behind an answer in the file
-is what is asked for next: read together, an answer costs a third of what it costs alone. What came late is kept late,
-so it stays in memory until its turn comes. Where the order is another, nothing is read ahead. In bytes too there is
-never much in memory.
+A second run of the same work asks in the order in which the first run kept its answers, so the rows behind an answer
+are those that are asked for next: an answer that is read together with others costs a third of one that is read alone.
+An answer that came late was kept late, so an answer that was read ahead stays in memory until its turn comes. If the
+order is another, nothing is read ahead. The bytes in memory are bounded as well.
 """
 
 import sqlite3
@@ -17,23 +16,23 @@ AHEAD_MOST, AHEAD_FIRST = 64, 8
 """Answers that are read ahead at once, and the first time (count): twice as many each time that they were used."""
 
 WAITING_MOST = 256
-"""So many answers wait to be asked for, at most (count): those that have waited longest are let go first."""
+"""Most answers that wait in memory to be asked for (count): those that have waited longest are dropped first."""
 
 AHEAD_BYTES = 1024 * 1024
-"""From so many bytes of bodies on, nothing more is read ahead at once; twice as many wait to be asked for."""
+"""Reading ahead stops once it has read this many bytes of bodies; at most twice as many wait to be asked for."""
 
 NEAR_ROWS = 128
-"""So far from the one before may an answer lie that is next in order (rows): answers of one time come in any order."""
+"""An answer is next in order if it lies at most this far from the one before (rows): answers of one time are mixed."""
 
 VIEW_FINDS = 256
-"""So many answers are looked up in one view of the file (count): beginning one takes longer than a look. A view that
-stays open would keep the write-ahead log of another process growing."""
+"""How many answers are looked up in one view of the file (count): beginning a view takes longer than a look-up. A view
+that stays open would keep the write-ahead log of another process growing."""
 
 NOTED_BY = 3
-"""So many bytes of a key say which bit is its own, of 2 MiB; several may share one (count)."""
+"""Bytes of a key that tell which bit of 2 MiB is its own (count); several keys may share a bit."""
 
 VERSION = 7
-"""Of the tables; those of an earlier one are begun anew, because what they hold is only a saving."""
+"""Version of the tables; tables of an earlier version are begun anew, because their content is only a saving."""
 
 SCHEMA = (
     "DROP TABLE IF EXISTS answer",
@@ -47,7 +46,7 @@ CREATE TABLE answer (
     used_at INTEGER NOT NULL     -- UTC epoch seconds
 )""",
     "CREATE INDEX answer_used ON answer (used_at)",
-    # no index of `answer`: what is kept at one time lies all over it, so it is small, and written in its own order
+    # no index of `answer`: answers of one time lie all over this table, so it is small, and written in its own order
     """
 CREATE TABLE place (
     hash INTEGER PRIMARY KEY,    -- part of the key
@@ -70,11 +69,11 @@ _TOUCH = "UPDATE answer SET used_at = ? WHERE number = (SELECT number FROM place
 
 
 def write_answers(writer: sqlite3.Connection, rows: Collection[Row], touched: Mapping[bytes, int]) -> None:
-    """Keep answers in the order of `rows`, within a transaction; what was kept under their keys goes.
+    """Keep answers in the order of `rows`, within a transaction; earlier answers under the same keys are removed.
 
     Args:
-        rows: with the hash of the key where the table has the number.
-        touched: when others were used last (UTC epoch seconds), by their keys.
+        rows: rows of answers, with the hash of the key in the place of the number.
+        touched: when other answers were used last (UTC epoch seconds), by their keys.
     """
     if rows:
         insert(writer, "answer (key, head, body, used_at)", [row[1:] for row in rows])
@@ -87,9 +86,9 @@ def write_answers(writer: sqlite3.Connection, rows: Collection[Row], touched: Ma
 
 
 def drop_unused(writer: sqlite3.Connection, before: int) -> None:
-    """Let go of answers that were not used since then (UTC epoch seconds), within a transaction."""
+    """Remove the answers that were not used since `before` (UTC epoch seconds), within a transaction."""
     unused = writer.execute("SELECT key FROM answer WHERE used_at < ?", (before,))
-    # not written as a comprehension: compiled, that would be a list of them all
+    # no comprehension: when this module is compiled, that would be a list of all keys
     writer.executemany("DELETE FROM place WHERE hash = ?", map(_hash_in, unused))
     writer.execute("DELETE FROM answer WHERE used_at < ?", (before,))
 
@@ -102,9 +101,9 @@ class CacheTable:
     """Finds answers, in one view of the file after the other.
 
     Attributes:
-        is_stale: what was seen may have been replaced: the next look is a new one. Set by any thread.
-        is_without_view: each look is one by itself for now, so that the write-ahead log can be emptied. Set by any
-            thread.
+        is_stale: answers that were seen may have been replaced: the next look-up needs a new view. Set by any thread.
+        is_without_view: each look-up is made without a view for now, so that the write-ahead log can be emptied. Set by
+            any thread.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -118,8 +117,10 @@ class CacheTable:
         self._noted: bytearray | None = None
 
     def begin_empty(self) -> None:
-        """Note that the file holds nothing: as long as nobody else writes to it, all that it will hold is noted with
-        `note`, and no other key is looked for. In a first run that is every key.
+        """Note that the file holds nothing.
+
+        As long as no other process writes to it, every key that it will hold is noted with `note`, and no other key is
+        looked for. In a first run that is every key.
         """
         self._noted = bytearray(256**NOTED_BY // 8)
 
@@ -131,12 +132,12 @@ class CacheTable:
             noted[place >> 3] |= 1 << (place & 7)
 
     def others_wrote(self) -> None:
-        """Note that the file holds what was not noted. May be called by any thread."""
+        """Note that the file holds answers that were not noted. May be called by any thread."""
         if self._noted is not None:
             self._noted, self.is_stale = None, True
 
     def find(self, key: bytes) -> Row | None:
-        """Return the answer kept under that key.
+        """Return the answer kept under `key`; None if there is none.
 
         Raises:
             sqlite3.Error: the file can't be read.
@@ -175,12 +176,12 @@ class CacheTable:
         return len(self._ahead)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file and drop the answers that were read ahead."""
         self._ahead.clear()
         self._connection.close()
 
     def _read_ahead(self, rowid: int) -> None:
-        """Read what lies behind that row; where that is near, behind what was read ahead before."""
+        """Read ahead the rows behind row `rowid`, or behind those read ahead before, if it lies near to them."""
         if not 0 < rowid - self._end <= NEAR_ROWS:
             self._start_at(rowid)
         ahead, size = self._ahead, 0
@@ -189,7 +190,7 @@ class CacheTable:
             self._end = row[0]
             size += len(row[3])
             if self._end != rowid:
-                replaced = ahead.pop(row[1], None)  # another process has kept it anew
+                replaced = ahead.pop(row[1], None)  # another process has kept the answer anew
                 ahead[row[1]] = row
                 self._bytes += len(row[3]) - (len(replaced[3]) if replaced is not None else 0)
             if size >= AHEAD_BYTES:
@@ -202,7 +203,7 @@ class CacheTable:
         self._count = AHEAD_FIRST if unused * 2 > self._count else min(AHEAD_MOST, self._count * 2)
 
     def _start_at(self, rowid: int) -> None:
-        """Let what is read ahead next begin behind that row; what was read ahead before is let go."""
+        """Let reading ahead begin behind row `rowid`; drop the answers that were read ahead before."""
         self._ahead.clear()
         self._bytes = 0
         self._end, self._count = rowid, AHEAD_FIRST
@@ -215,5 +216,5 @@ class CacheTable:
 
 
 def hash_of(key: bytes) -> int:
-    """Return by what the table finds that key: several may share it."""
+    """Return the hash by which the table finds `key`; several keys may share a hash."""
     return int.from_bytes(key[:8], signed=True)

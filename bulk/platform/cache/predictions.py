@@ -1,9 +1,9 @@
-"""Where the ETag that another token will get is predicted, and whether that has a point.
+"""Predicts the ETag that another token will get, and judges whether that is worth while.
 
-The platform of the vendor `github` was seen to make an ETag of who asks (SHA-256 of the values of `Accept` and
-`Authorization`, each with a colon behind it) and of the body. So what an answer's ETag is for a new token can be known,
-where the body has not changed. A wrong one costs what no condition costs. It is given up where it never holds: of each
-kind of request after `MISSES` misses without a hit, as for bodies that hold URLs which are good once.
+The platform of the vendor `github` was seen to make an ETag of the asker (SHA-256 of the values of `Accept` and
+`Authorization`, each with a colon behind it) and of the body. So the ETag of an answer for a new token can be known, if
+the body has not changed. A wrong ETag costs as much as a request without a condition. Prediction is given up for a kind
+of request after `MISSES` misses without a hit, as for bodies that hold URLs which are good once.
 """
 
 import hashlib
@@ -12,25 +12,25 @@ from collections.abc import Mapping
 from bulk.model import Request
 
 MISSES = 20
-"""So many in a row without a hit ever, and a kind of request is asked for without (count)."""
+"""After this many misses without a single hit, a kind of request is sent without a prediction (count)."""
 
 
 def etag_for(accept: str, authorization: str, body: bytes) -> str:
-    """Return the ETag with which a body is answered to who asks so."""
+    """Return the ETag of a body for a request with these `Accept` and `Authorization` headers."""
     digest = hashlib.sha256(f"{accept}:{authorization}:".encode())
     digest.update(body)
     return f'W/"{digest.hexdigest()}"'
 
 
 class Predictions:
-    """Counts what became of predicted ETags, by kind of request."""
+    """Counts the hits and misses of predicted ETags, by kind of request."""
 
     def __init__(self) -> None:
         self._misses: dict[str, int] = {}
         self._has_hit: set[str] = set()
 
     def is_worth(self, request: Request) -> bool:
-        """Return whether one may hold for this request."""
+        """Return whether a prediction may hold for this request."""
         kind = _kind(request)
         return kind in self._has_hit or self._misses.get(kind, 0) < MISSES
 
@@ -44,6 +44,6 @@ class Predictions:
 
 
 def _kind(request: Request) -> str:
-    """Return the same for requests that only differ in names: media, first part of the path, and what follows them."""
+    """Return the kind of a request, which is the same for requests that differ only in names: media and path parts."""
     parts = [*request.path.split("/", 5), "", "", "", ""]
     return f"{request.media} {parts[1]} {parts[3] if parts[1] == 'orgs' else parts[4]}"

@@ -1,7 +1,7 @@
-"""What was sent before and confirmed, so that the same is not sent again: digests beside the kept answers of reads.
+"""Digests of writes that were sent and confirmed, so that the same is not sent again; kept beside answers of reads.
 
-Only what the platform has taken is noted. A digest that was lost costs one more request; one that is there says that
-the very same was taken. Source: interface.md §3, snapshot.create.
+Only writes that the platform has taken are noted. A digest that was lost costs one more request; a digest that is there
+says that the very same content was taken. Source: interface.md §3, snapshot.create.
 """
 
 import contextlib
@@ -22,10 +22,10 @@ log = logging.getLogger(__name__)
 
 
 class SentWrites:
-    """The digests of one platform; where the file can't be used, nothing is known and nothing is kept.
+    """The digests of one platform; if the file can't be used, nothing is known and nothing is kept.
 
     Args:
-        folder: where answers of reads are kept. base_url: of the platform.
+        folder: where answers of reads are kept. base_url: base URL of the platform.
     """
 
     def __init__(self, folder: Path, base_url: str) -> None:
@@ -34,8 +34,7 @@ class SentWrites:
         self._is_unusable = False
 
     def was_sent(self, place: str, digest: bytes, since: float) -> bool:
-        """Return whether exactly this was the last thing that `place` was sent, at `since` (UTC epoch seconds) or
-        later."""
+        """Return whether `digest` is of the last write to `place`, noted at `since` or later (UTC epoch seconds)."""
         connection = self._opened()
         if connection is None:
             return False
@@ -45,7 +44,7 @@ class SentWrites:
         return False
 
     def note(self, place: str, digest: bytes, at: float) -> None:
-        """Note what `place` was sent and has taken; an empty digest: nobody knows what it has now."""
+        """Note the digest of a write that `place` has taken; an empty digest: its content is not known now."""
         connection = self._opened()
         if connection is not None:
             with contextlib.suppress(sqlite3.Error):
@@ -58,7 +57,7 @@ class SentWrites:
         if self._connection is None and not self._is_unusable:
             try:
                 self._path.parent.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
-                with open(open_private(self._path, os.O_RDWR | os.O_CREAT), "rb"):  # made for its owner alone
+                with open(open_private(self._path, os.O_RDWR | os.O_CREAT), "rb"):  # creates it for its owner alone
                     pass
                 self._connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
                 self._connection.executescript(_SCHEMA)

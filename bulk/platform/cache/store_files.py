@@ -1,4 +1,4 @@
-"""The files of stores of kept answers: what they are called, and that they are closed to others."""
+"""The files of stores of kept answers: their names, and how they are closed to others."""
 
 import errno
 import hashlib
@@ -12,13 +12,13 @@ from bulk.manifest.manifest import Platform
 from bulk.platform.auth.secrets import Secret
 
 SECRET_BYTES = 32
-"""Of the random secret of a directory (bytes)."""
+"""Length of the random secret of a directory (bytes)."""
 
 
 def make_private(path: Path) -> None:
-    """Have a file that is closed to others whatever the umask is; SQLite gives its side files the same mode.
+    """Make sure that a file exists and is closed to others, whatever the umask; SQLite gives its side files that mode.
 
-    One that exists is not opened: closing it would undo the locks of every connection that this process has to it.
+    A file that exists is not opened: closing it would undo the locks of all connections of this process to it.
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -30,18 +30,20 @@ def make_private(path: Path) -> None:
 
 
 def name_of_token(platform: Platform, secret: Secret) -> str:
-    """Return a name that says nothing about the token, and is another one for every other token."""
+    """Return a name that says nothing about the token, and is different for every token."""
     return hmac.new(secret.reveal().encode(), about(platform), hashlib.sha256).hexdigest()[:40]
 
 
 def about(platform: Platform) -> bytes:
-    """Return what a store is for, beside whose it is."""
+    """Return the text that tells which platform a store is for, without its token or identity."""
     return "\0".join(("bulk answers", platform.base_url, platform.vendor, platform.api_version or "")).encode()
 
 
 def secret_of(directory: Path) -> bytes:
-    """Return the random secret of the directory, made where there is none: without it no file's name says whose it
-    is."""
+    """Return the random secret of the directory, and make it if there is none.
+
+    Without the secret, the name of a file does not tell whose it is.
+    """
     path = directory / "secret"
     with suppress(FileExistsError):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -54,9 +56,7 @@ def secret_of(directory: Path) -> bytes:
 
 
 def name_of_identity(directory: Path, platform: Platform, identity: str) -> tuple[str, bytes]:
-    """Return the name of the file for whoever that is, and the secret of the directory; the name says nothing about
-    him.
-
+    """Return the name of the file for `identity`, which says nothing about it, and the secret of the directory.
     Raises:
         OSError, ValueError: the secret can't be read.
     """

@@ -1,7 +1,7 @@
-"""What reads brought before, so that what did not change costs nothing: validators and bodies, a file a credential.
+"""Validators and bodies of earlier reads, so that unchanged answers cost nothing; one file for each credential.
 
 `find` is called from the event loop, `keep` buffers, `flush` writes from a thread. It is only a saving: a store that is
-locked, damaged or can't be written is left alone with one warning, and everything is read as if there were none. Two
+locked, damaged or can't be written is left alone with one warning, and all reads go on as without a store. Two
 processes may share a file (SQLite). Its name is a keyed hash, so that another token, platform, vendor or version never
 sees these bodies. Source: open-points.md (304); failures.md rows 13, 37, 64.
 """
@@ -38,13 +38,13 @@ from bulk.platform.cache.predictions import Predictions
 from bulk.platform.cache.store_files import make_private, name_of_identity, name_of_token
 
 BODY_BYTES = 8 * 1024 * 1024
-"""Longer bodies are not kept."""
+"""Longer bodies are not kept (bytes)."""
 
 KEPT_STATUS = 200
-"""Of every answer that is kept."""
+"""Status of every answer that is kept."""
 
 BUFFER_BYTES = 16 * 1024 * 1024
-"""Most bytes of bodies that wait for `flush` or are being written by it; above, nothing is taken in."""
+"""Most bytes of bodies that wait for `flush` or are being written by it; no more answers are taken in above that."""
 
 TAGS_IN_MEMORY = 1_000
 """Tokens whose tags are known (count)."""
@@ -53,29 +53,29 @@ UNUSED_S = 90 * 86_400.0
 """Answers that nothing asked for in this long are dropped when the store is opened."""
 
 TOUCH_S = 86_400.0
-"""How exactly it is known when an answer was last used (seconds)."""
+"""The time of the last use of an answer is exact to this (seconds)."""
 
 LOCKED_S = 5.0
 """How long `flush` waits for another process (seconds)."""
 
 GROUP_ROWS, GROUP_BYTES, GROUP_S = 1_000, 4 * 1024 * 1024, 1.0
-"""`flush_some` lets so many answers come together, or so many bytes of bodies; after so long (seconds) it takes what
-there is. Their places lie all over a table, so that the same pages of it are written again for each group."""
+"""`flush_some` waits for this many answers, or bytes of bodies, and at most this long (seconds). The places of answers
+lie all over a table, so that the same pages of it are written again for each group."""
 
 PAGE_BYTES = 16_384
-"""Of a new file: several answers fit into one."""
+"""Page size of a new file (bytes): several answers fit into a page."""
 
 READER_CACHE_KIB = 2_000
-"""Pages that are kept for looking up; the system keeps the rest of the file."""
+"""Cache of pages for looking up (KiB); the system caches the rest of the file."""
 
 LOG_ROWS = 5_000
-"""After so many answers the write-ahead log is emptied into the file (count)."""
+"""After this many answers the write-ahead log is emptied into the file (count)."""
 
 LOG_TRIES = 20
-"""So often that is tried, while another process is reading."""
+"""How often that is tried, while another process is reading (count)."""
 
 _READ, _SUCCEEDED = Effect.READ, OutcomeKind.SUCCEEDED
-_NOTHING_HASHED = hashlib.blake2b(digest_size=16)  # a copy of one costs less than a new one
+_NOTHING_HASHED = hashlib.blake2b(digest_size=16)  # copying a hash object costs less than making one
 _IS_LOCKED = retry_if_exception(lambda error: getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY"))
 
 _LOG = logging.getLogger(__name__)
@@ -85,11 +85,11 @@ class ValidatorStore:
     """The answers kept for one credential at one platform.
 
     Args:
-        directory: made if missing, closed to others; one that others may write into is not used.
-        identity: whose answers these are, whichever of his tokens brings them; empty: they are that token's alone.
+        directory: made if missing, closed to others; a directory that others may write into is not used.
+        identity: identity whose tokens, whichever they are, get these answers; empty: they are one token's alone.
 
     Attributes:
-        is_open: whether it works; once it does not, it never does again.
+        is_open: whether the store works; once it does not, it never does again.
     """
 
     def __init__(
@@ -113,8 +113,8 @@ class ValidatorStore:
         self._logged = self._tries = self._data_version = 0
         self._flushed_at = self._clock.monotonic()
         self._dropped: set[bytes] = set()
-        self._buffers = threading.Lock()  # what waits for `flush`
-        self._writing = threading.Lock()  # the writing connection
+        self._buffers = threading.Lock()  # for what waits for `flush`
+        self._writing = threading.Lock()  # for the writing connection
         self._kept: CacheTable | None = None
         self._writer: sqlite3.Connection | None = None
         self.is_open = True
@@ -124,17 +124,17 @@ class ValidatorStore:
             self._give_up("can't be used", error)
 
     def key_of(self, request: Request, within: str = "") -> bytes | None:
-        """Return what its answer is kept under; None where it is neither kept nor looked for.
+        """Return the key of the answer to `request`; None if it is neither kept nor looked for.
 
         Args:
-            within: whose it is, of several who share the store.
+            within: owner of the answer, of several that share the store.
         """
         return _key(request, within) if self.is_open and _may_be_kept(request) else None
 
     def usable(self, request: Request, key: bytes, token: Secret) -> CacheEntry | None:
-        """Return the kept answer to `request` with the way to ask with `token` whether it has changed; None: there is
-        none. Another token than the one that brought it can't use its ETag. See `cache_entry.BY_ETAG`.
-        """
+        """Return the kept answer to `request`, with the way to ask with `token` whether it has changed; None: none.
+
+        A token that did not get the answer can't use its ETag; see `cache_entry.BY_ETAG`."""
         entry = self.find(request, key)
         if entry is None or not entry.tag or not self._identity or entry.tag == self._tag_of(token):
             return entry
@@ -147,12 +147,12 @@ class ValidatorStore:
         return None
 
     def told(self, request: Request, entry: CacheEntry, headers: Mapping[str, str], *, is_unchanged: bool) -> None:
-        """Note whether the platform said that a kept answer is still the one."""
+        """Note whether the platform said that a kept answer has not changed."""
         if entry.way == BY_PREDICTION and self._predictions is not None:
             self._predictions.note(request, headers, is_hit=is_unchanged)
 
     def _tag_of(self, token: Secret) -> str:
-        """Return what tells a token from others, and nobody else anything."""
+        """Return a tag that tells a token from others and says nothing about it."""
         tag = self._tags.get(token)
         if tag is None:
             if len(self._tags) >= TAGS_IN_MEMORY:
@@ -166,7 +166,7 @@ class ValidatorStore:
         raises.
 
         Args:
-            key: of `key_of`, where it is known already.
+            key: result of `key_of`, if it is known already.
         """
         key = key or self.key_of(request)
         if key is None or self._kept is None or not self.is_open:
@@ -190,14 +190,13 @@ class ValidatorStore:
         return CacheEntry(row, request.media)
 
     def reply_from(self, stored: CacheEntry, reply_304: Reply, operation: str = "") -> Reply:
-        """Return the kept answer as if it had come again, with the headers of the 304 that confirmed it; of one that
-        means another version, the 304 itself.
+        """Return the kept answer with the headers of the 304 that confirmed it, or the 304 if it means another version.
 
-        That one, and a body that can't be read any more, are forgotten, so that repeating the request brings a new one.
+        In that case, or if the kept body can't be read any more, the kept answer is forgotten, so that repeating the
+        request brings a new one.
 
         Args:
-            operation: whose items may end with the body as it was kept, as an `Encoded`; empty: it is decoded.
-        """
+            operation: items of it may end with the body as it was kept, as an `Encoded`; empty: the body is decoded."""
         if not stored.is_confirmed_by(reply_304.headers):
             self._forget(stored.key)
             return reply_304
@@ -223,11 +222,10 @@ class ValidatorStore:
         self._dropped.add(key)
 
     def keep(self, request: Request, reply: Reply, key: bytes | None = None, token: Secret | None = None) -> bool:
-        """Remember `reply`, where it is worth it: a 200 to a read, with a validator, complete, usable and not too long.
-        Returns whether it is.
+        """Keep `reply` if it is a 200 to a read, with a validator, complete, usable and not too long; return whether.
 
         Args:
-            key: of `key_of`, where it is known already. token: that brought it.
+            key: result of `key_of`, if it is known already. token: the token that got the answer.
         """
         key = key or self.key_of(request)
         if key is None or not self.is_open:
@@ -259,9 +257,9 @@ class ValidatorStore:
         return True
 
     def note_result(self, key: bytes, operation: str, reply: Reply, outcome: Outcome) -> Outcome:
-        """Return how an item of `operation` ended after `reply`, its only one, which was just kept under that key.
+        """Return the outcome of an item of `operation` after `reply`, its only reply, which was just kept under `key`.
 
-        Where its result is the body as it came, that is kept as it is going to be written: for this outcome as well.
+        If the result is the body as it came, both the store and the outcome get it in the form that will be written.
         """
         if outcome.result is not reply.body or outcome.kind is not _SUCCEEDED or outcome.payload is not None:
             return outcome
@@ -271,19 +269,19 @@ class ValidatorStore:
         text = result.text
         with self._buffers:
             row = self._pending.get(key)
-            if row is not None:  # else it is on its way to disk as it came
+            if row is not None:  # otherwise the answer is on its way to disk as it came
                 self._pending[key] = row[0], key, as_result(row[2], operation, text, row[3]), text, row[4]
                 self._pending_bytes += len(text) - len(row[3])
         return Outcome(kind=outcome.kind, result=result, http_status=outcome.http_status)
 
     def flush_some(self) -> None:
-        """Flush where enough has come together or the last time is long enough ago."""
+        """Flush if enough answers have come together or the last flush is long enough ago."""
         is_enough = len(self._pending) >= GROUP_ROWS or self._pending_bytes >= GROUP_BYTES
         if is_enough or self._clock.monotonic() - self._flushed_at >= GROUP_S:
             self.flush()
 
     def flush(self) -> None:
-        """Write what was kept since the last time, in one transaction. Called from a thread; never raises."""
+        """Write the answers kept since the last flush, in one transaction. Called from a thread; never raises."""
         with self._writing:
             if self._writer is None or not self.is_open:
                 return
@@ -297,7 +295,7 @@ class ValidatorStore:
                 if not pending and not touched:
                     return
                 clean = without_secrets(pending.values())
-                with self._writer:  # whatever happens, another process that shares the file need not wait for it
+                with self._writer:  # ends the transaction, so that another process with the file need not wait for it
                     self._writer.execute("BEGIN IMMEDIATE")
                     write_answers(self._writer, clean, touched)
                 if self._kept is not None:
@@ -311,15 +309,16 @@ class ValidatorStore:
                 self._leaving_bytes = 0
 
     def _notice_others(self, writer: sqlite3.Connection) -> None:
-        """See whether another process has written to the file since the last time."""
+        """Tell the table if another process has written to the file since the last flush."""
         (version,) = writer.execute("PRAGMA data_version").fetchone()
         if version != self._data_version and self._kept is not None:
             self._kept.others_wrote()
         self._data_version = version
 
     def _empty_log(self, writer: sqlite3.Connection, looking: CacheTable) -> None:
-        """Let the log begin anew. It can't while anybody has a view of the file, so ours is given up first: by the next
-        look, and the log is emptied by a later flush. Otherwise it would grow with the items, to ten times the file.
+        """Let the write-ahead log begin anew; otherwise it would grow with the items, to ten times the file.
+
+        That can't be while a view of the file is open: the next look-up gives it up, and a later flush empties the log.
         """
         if looking.is_without_view:
             writer.execute("PRAGMA busy_timeout = 0")
@@ -332,7 +331,7 @@ class ValidatorStore:
         looking.is_without_view = self._logged > 0
 
     def close(self) -> None:
-        """Write what is left, and let go of the file."""
+        """Write the answers that are left, and close the file."""
         self.flush()
         self.is_open = False
         with self._writing:
@@ -358,11 +357,11 @@ class ValidatorStore:
             raise sqlite3.DatabaseError(f"it has version {version}, from a later version of Bulk")
         writer.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         for attempt in Retrying(retry=_IS_LOCKED, stop=stop_after_delay(LOCKED_S), wait=wait_fixed(0.01), reraise=True):
-            with attempt:  # SQLite waits for nobody here, while another process makes or opens the same file
+            with attempt:  # SQLite does not wait here while another process makes or opens the same file
                 writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("PRAGMA synchronous = NORMAL")
         writer.execute("PRAGMA wal_autocheckpoint = 0")  # `flush` does that
-        with writer:  # of several that open an older file, one begins it anew
+        with writer:  # of several processes that open an older file, one begins it anew
             writer.execute("BEGIN IMMEDIATE")
             if writer.execute("PRAGMA user_version").fetchone()[0] < VERSION:
                 for statement in SCHEMA:
@@ -375,13 +374,13 @@ class ValidatorStore:
         (self._data_version,) = writer.execute("PRAGMA data_version").fetchone()
         if reader.execute("SELECT 1 FROM answer LIMIT 1").fetchone() is None:
             self._kept.begin_empty()
-        reader.execute("PRAGMA busy_timeout = 0")  # from now on it is asked by the event loop
+        reader.execute("PRAGMA busy_timeout = 0")  # from now on the event loop uses the connection
 
     def _connect(self, locked_s: float) -> sqlite3.Connection:
         return sqlite3.connect(self._path, timeout=locked_s, isolation_level=None, check_same_thread=False)
 
     def _give_up(self, what: str, error: Exception) -> None:
-        """Go on without a store; said once. Its connections stay until `close`: another thread may be using one."""
+        """Go on without the store, with one warning. Connections stay until `close`: another thread may use one."""
         if self.is_open:
             self.is_open = False
             reason = error.strerror if isinstance(error, OSError) else str(error)

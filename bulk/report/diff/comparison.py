@@ -1,9 +1,9 @@
 """What changed between two runs of the same audit: items added, removed, and results that differ, field by field.
 
-An item is the same in both runs where job, own `id` and fields are; of the rest, where the `id` is; of the rest, where
-the fields are. Several of the same are matched in their order. What makes every run different (attempts, times, request
-ids, `succeeded` or `unchanged`) is no difference. Both runs are streamed into a temporary SQLite file and out of it
-again: millions of items cost disk, not memory. Source: interface.md §4.
+Items of a job are matched where their own `id` and their fields are equal; of the rest, where the `id` is equal; of the
+rest, where the fields are. Several equal items are matched in their order. Values that differ in every run (attempts,
+times, request ids, `succeeded` or `unchanged`) are no difference. Both runs are streamed into a temporary SQLite
+file and out of it again: millions of items cost disk, not memory. Source: interface.md §4.
 """
 
 import contextlib
@@ -32,8 +32,8 @@ COMPARED = ("id", "item", "outcome", "error", "result")
 """The parts of a line of `results.jsonl` that are compared."""
 
 _PASSES = (("own, fields", "TRUE", 2), ("own", "own != x''", 2), ("fields", "TRUE", 1))
-"""In what an item is the same in each pass (columns of `entries`), which of those that are left can be in it, and in
-how many runs it must be: the last pass leaves nothing."""
+"""For each pass: the columns of `entries` in which matched items are equal, the condition for entries to take part, and
+the number of runs that a match needs. One run is enough in the last pass, so that it leaves no entry."""
 
 _DONE = "done"
 _HASH_BYTES = 16
@@ -62,7 +62,7 @@ DELETE FROM entries WHERE (run, job, idx) IN (
 
 
 class _Line(msgspec.Struct):
-    """What is compared of a line of `results.jsonl`."""
+    """The part of a line of `results.jsonl` that is compared."""
 
     index: int
     outcome: OutcomeKind
@@ -80,11 +80,11 @@ class Diff:
     _connection: sqlite3.Connection
 
     def changes(self, kind: str | None = None, most: int | None = None) -> Iterator[Change]:
-        """Yield added, then removed, then changed items, each in the order of jobs and items; streamed.
+        """Yield the changes kind by kind, as `KINDS` has them, each in the order of jobs and items; streamed.
 
         Args:
-            kind: only these; None: all.
-            most: stop after so many (count); None: never.
+            kind: the kind of the changes; None: all kinds.
+            most: most changes to yield (count); None: all.
         """
         for line in self._lines(kind, most):
             yield msgspec.json.decode(line, type=Change)
@@ -112,12 +112,12 @@ def compare(
 
     Args:
         now: UTC epoch seconds.
-        ignored: names of fields that are not compared, as `result.updated_at`; in arrays it is that of every entry.
+        ignored: names of fields that are not compared, as `result.updated_at`; in arrays the field of every entry.
         is_all: compare also the fields that change by themselves (`Returns.volatile`).
 
     Raises:
         RunDirectoryError: a run is still going or damaged, or the disk for temporary files is full.
-        UsageError: a name of `ignored` is none of a field that is compared.
+        UsageError: a name in `ignored` is not the name of a field that is compared.
     """
     for name in ignored:
         part, dot, inner = name.partition(".")
@@ -167,7 +167,7 @@ class _Comparison:
         self._reads = [_is_read(name) for name in operations.values()]
 
     def run(self, run_states: tuple[RunState, RunState]) -> Summary:
-        """Compare, and sum up."""
+        """Compare the two runs, and return the summary."""
         execute = self._connection.execute
         for number, job in enumerate(self._jobs):
             job.old_items, job.new_items = self._enter(0, number), self._enter(1, number)
@@ -202,7 +202,7 @@ class _Comparison:
         )
 
     def _lines(self, run: int, job: int) -> Iterator[tuple[_Line, bytes]]:
-        """Yield the lines of a job in one run: what is compared of them, and as they are in the file."""
+        """Yield each line of a job in one run: the part that is compared, and the line as it is in the file."""
         view = self._views[run]
         for line in view.lines(job=self._jobs[job].name):
             try:
@@ -230,7 +230,7 @@ class _Comparison:
         return _DONE if is_done or "outcome" in self._ignored else line.outcome.value
 
     def _enter(self, run: int, job: int) -> int:
-        """Take the items of a job in; returns how many (count)."""
+        """Enter the items of a job in one run into `entries`; returns their number."""
         rows = (
             (
                 run,
@@ -245,7 +245,7 @@ class _Comparison:
         return self._connection.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", rows).rowcount
 
     def _tell(self, job: int) -> None:
-        """Write down what was added and removed, and what has changed."""
+        """Write the added, removed and changed items of a job into `changes`."""
         execute = self._connection.execute
         execute("DELETE FROM lines")
         for run, side in enumerate(("old", "new")):
@@ -266,7 +266,7 @@ class _Comparison:
                 execute("INSERT INTO changes VALUES (?, ?, ?, ?)", row)
 
     def _found(self, run: int, job: int, wanted: Iterator[tuple[int]]) -> Iterator[tuple[int, int, bytes]]:
-        """Yield (run, index, line) of each wanted index; both are in the order of the items."""
+        """Yield (run, index, line) of each wanted index; `wanted` is in the order of the items."""
         row = next(wanted, None)
         for line, text in self._lines(run, job) if row is not None else ():
             if row is not None and line.index == row[0]:
@@ -278,7 +278,7 @@ class _Comparison:
             raise RunDirectoryError(f"{self._views[run].run_dir} was changed while it was compared: compare it again")
 
     def _change(self, number: int, old: _Line | None, new: _Line | None) -> Change | None:
-        """Return what is said of an item of either run or of both; None where nothing of it differs."""
+        """Return the change of an item that one run has or both have; None where nothing of the item differs."""
         shown, job = new or old, self._jobs[number].name
         assert shown is not None, "it is in one of them"
         if old is not None and new is not None:

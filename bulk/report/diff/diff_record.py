@@ -1,6 +1,6 @@
-"""What a diff of two runs says: the counts, and one Change for every item that is not the same. Words, no logic.
+"""The record of a diff of two runs: the counts, and one Change for every item that differs. Words, no logic.
 
-Their JSON is stable: fields are added, never renamed or given another meaning. What is UNSET is missing in it.
+Their JSON is stable: fields are added, never renamed or given another meaning. A field that is UNSET is missing in it.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ import msgspec
 from bulk.report.diff.field_changes import FieldDifference
 
 KINDS = ("added", "removed", "changed", "lost_sight")
-"""In the order in which they are shown. An item that was read in RUN_A and can't be read in RUN_B is out of sight."""
+"""The kinds in the order in which they are shown. `lost_sight`: an item that RUN_A has read and RUN_B could not."""
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """How an item ended, in a change that only one of the runs has."""
+    """How an item ended that only one of the runs has."""
 
     outcome: str
     error: Any
@@ -75,11 +75,11 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         kind: `added`, `removed`, `changed` or `lost_sight`.
-        id: the user's own, in RUN_B where it is there.
-        item: its fields, likewise.
+        id: the user's own id, from RUN_B where the item is there.
+        item: fields of the item, also from RUN_B where it is there.
         old_index, new_index: its place among the job's items in RUN_A and in RUN_B.
-        old: how a removed item had ended; new: how an added one did.
-        fields: of a changed one, what differs.
+        old: how a removed item had ended; new: how an added item ended.
+        fields: the fields of a changed item that differ.
     """
 
     kind: str

@@ -14,7 +14,7 @@ from bulk.report.tally import label
 
 TONES = {"added": "good", "removed": "bad", "changed": "doubt", "lost_sight": "doubt"}
 WORDS = {"lost_sight": "lost sight"}
-"""What people read; of the other kinds their names."""
+"""The words that people read; the other kinds are shown by their names."""
 MOST_OF_A_KIND = 10
 MOST_FIELDS = 5
 _MOST_JOBS = 40
@@ -24,7 +24,7 @@ _MOST_FIELD = 160
 
 
 def lines(diff: Diff, *, is_all: bool = False, is_coloured: bool = False, columns: int = 80) -> Iterator[str]:
-    """Yield line by line, without line breaks, safe to print; streamed, so that also all of it takes no memory.
+    """Yield the text in lines without line breaks, safe to print; streamed, so that even `is_all` takes no memory.
 
     Args:
         is_all: list every change and every field of it; otherwise ten of each kind and five fields of each.
@@ -116,5 +116,5 @@ def _difference(field: FieldDifference) -> str:
 
 
 def _value(value: object) -> str:
-    """Return a value as JSON, cut to what a person reads."""
+    """Return a value as JSON, cut to a length that a person reads."""
     return safe(msgspec.json.encode(value).decode("utf-8", "replace"), _MOST_VALUE)

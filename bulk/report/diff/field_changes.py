@@ -2,9 +2,9 @@
 
 `config.url` is a field of an object, `hooks[id=4001].active` one of the entry with that
 id, `topics[2]` the third entry.
-Entries go by `id`, or by the key that the operation names, where every entry of both arrays is an object with one of
-its own: their order is then no difference. The number 1 is neither true nor 1.0; a field that is null is not one that
-is missing.
+Entries are matched by `id`, or by the key that the operation names, where every entry of both arrays is an object that
+has a value of its own there: their order is then no difference. The number 1 is neither true nor 1.0; a field that is
+null differs from a missing field.
 """
 
 import fnmatch
@@ -30,7 +30,7 @@ class FieldDifference(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FieldRules:
-    """What of the results of one operation is compared, and how entries of its lists are told apart.
+    """Which fields of the results of one operation are compared, and how entries of its lists are told apart.
 
     Args:
         volatile, list_keys: see `bulk.capabilities.Returns`.
@@ -49,7 +49,7 @@ class FieldRules:
         return self._list_keys.get(place, "id")
 
     def steady(self, value: Any, place: str = "") -> Any:
-        """Return `value` without what changes by itself; `place` is its dotted name, without places in lists."""
+        """Return `value` without fields that change by themselves; `place`: its dotted name without places in lists."""
         match value:
             case dict():
                 places = {name: f"{place}.{name}" if place else name for name in value}
@@ -64,14 +64,14 @@ class FieldRules:
 
 
 PLAIN = FieldRules()
-"""Everything is compared."""
+"""Rules with which every field is compared."""
 
 
 def rules_of(name: str, *, is_all: bool = False, is_tabled: bool = False) -> FieldRules:
     """Return the rules of an operation; `PLAIN` where it is not installed.
 
     Args:
-        is_all: compare also what changes by itself. is_tabled: only what tables hold.
+        is_all: compare also the fields that change by themselves. is_tabled: compare only the fields that tables hold.
     """
     try:
         operation = find(name)
@@ -86,12 +86,11 @@ def rules_of(name: str, *, is_all: bool = False, is_tabled: bool = False) -> Fie
 def differences(
     old: Any, new: Any, field: str, rules: FieldRules = PLAIN, place: str = ""
 ) -> Iterator[FieldDifference]:
-    """Yield the fields in which two JSON values differ, those of objects in the order of `old`, then the ones only in
-    `new`.
+    """Yield the fields in which two JSON values differ: of objects in the order of `old`, then those only in `new`.
 
     Args:
-        field: what the values are called themselves, such as `result`.
-        rules: how entries of lists are told apart; what they leave out has to be gone already (`steady`).
+        field: name of the values themselves, such as `result`.
+        rules: how entries of lists are told apart; the fields that they leave out must be gone already (`steady`).
         place: dotted name of the values within the result, without places in lists.
     """
     match old, new:
@@ -117,8 +116,8 @@ def canonical(value: Any) -> bytes:
 
 
 def without(value: Any, field: str, ignored: Collection[str]) -> Any:
-    """Return `value` without the fields of these names; `result.hooks.updated_at` names it in every entry of
-    `hooks`.
+    """Return `value` without the fields of these names; `result.hooks.updated_at` names that field in every
+    entry of `hooks`.
     """
     match value:
         case dict():
@@ -144,8 +143,8 @@ def _of_entry(
 
 
 def _by_key(entries: Sequence[Any], name: str) -> dict[tuple[type, str], Any] | None:
-    """Return the entries by one field, the number 1 not being the text `1`; None where one lacks it or two have the
-    same.
+    """Return the entries by their field `name`, where the number 1 is not the text `1`; None where an entry lacks the
+    field or two entries have the same value.
     """
     found: dict[tuple[type, str], Any] = {}
     for entry in entries:

@@ -23,7 +23,7 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def rate(per_second: float) -> str:
-    """Return `412/s`, `8.3/s`, `12/min` for what is slower than one a second."""
+    """Return `412/s`, `8.3/s`, or `12/min` for a rate below one a second."""
     if not math.isfinite(per_second) or per_second <= 0:
         return "0/s"
     if per_second >= 10:
@@ -34,7 +34,7 @@ def rate(per_second: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return `41 ms`, `1.4 s`, `41 s`, `4 min 12 s`, `1 h 12 min`, `2 d 3 h`; `?` for what is no number."""
+    """Return `41 ms`, `1.4 s`, `41 s`, `4 min 12 s`, `1 h 12 min`, `2 d 3 h`; `?` for a value that is not finite."""
     if not math.isfinite(seconds):
         return "?"
     seconds = max(0.0, seconds)
@@ -82,7 +82,7 @@ def iso(at: float) -> str | None:
 
 
 def percent(part: int, whole: int) -> str:
-    """Return `41%`; never `100%` before all of it is there, nor `0%` once some of it is."""
+    """Return `41%`; `100%` only for the whole and `0%` only for nothing at all."""
     if whole <= 0 or part <= 0:
         return "0%"
     if part >= whole:
@@ -91,5 +91,5 @@ def percent(part: int, whole: int) -> str:
 
 
 def outcomes(counts: Mapping[str, int], order: Iterable[str]) -> str:
-    """Return `118 succeeded, 2 failed`: those that occurred, in `order`."""
+    """Return `118 succeeded, 2 failed`: the outcomes that occurred, in `order`."""
     return ", ".join(f"{counts[kind]:,} {kind}" for kind in order if counts.get(kind))

@@ -1,9 +1,9 @@
 """The completion report as one HTML file that opens from disk: no network, nothing from outside it.
 
-The template escapes by itself, and what would be obeyed, reordered or hidden is written out (`\\u202e`): no name can
-change what is read. The content security policy forbids everything but the page's one style sheet and one script,
-by their digests. Without scripts there are the tables, without the list of every item and the plots (failures.md row
-68).
+The template escapes every value, and characters that would be obeyed, reordered or hidden are written out (`\\u202e`):
+no name can change how the page reads. The content security policy forbids everything but the page's one style sheet and
+one script, by their digests. Where scripts are off, the page has its tables, but neither the list of every item nor the
+plots (failures.md row 68).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from bulk.report.exploration import Exploration
 
 MOST_CAUSES = 30
-"""Causes that are shown as a table; the items of all are in the list."""
+"""Most causes that the table shows (count); the items of all causes are in the list."""
 
 _TONES = {**dict.fromkeys(LIVE, "same"), "lost": "doubt", "stopped": "doubt"}
 SCRIPTS = ("plot.js", "curves.js", "report.js")
-"""What the page's one script is put together from."""
+"""The files that the page's one script is put together from, in this order."""
 _SPAN = 1000
 _NEUTRAL = frozenset((ErrorCode.SUPERSEDED, ""))
 
@@ -54,7 +54,7 @@ def render(report: Report, exploration: Exploration | None = None) -> str:
     """Return the whole page.
 
     Args:
-        exploration: what there is to explore; None: there are only the tables.
+        exploration: items, causes and curves to explore; None: the page has only its tables.
     """
     tone = _TONES.get(report.state) or {0: "good", 1: "bad", 6: "doubt"}.get(report.exit_code, "doubt")
     kinds = [kind for kind in OUTCOMES if report.outcomes.get(kind)]
@@ -105,7 +105,7 @@ def _template() -> Template:
 
 @functools.cache
 def environment(package: str) -> Environment:
-    """Return what renders the templates of a package: it escapes, and shows what would be obeyed or hidden."""
+    """Return the environment of a package's templates: it escapes values, and makes them safe as `shown` does."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -127,12 +127,12 @@ def environment(package: str) -> Environment:
 
 
 def _finalized(value: Any) -> Any:
-    """Return what the template prints, made safe; markup (of the template itself) is left alone."""
+    """Return a value that the template prints, made safe; markup of the template itself is left as it is."""
     return shown(value) if type(value) is str else value
 
 
 def shown(words: str) -> str:
-    """Return `words`, with what would be obeyed, reordered or hidden written out: `\\u202e`."""
+    """Return `words`, with characters that would be obeyed, reordered or hidden written out: `\\u202e`."""
     return words if words.isprintable() else "".join(map(_shown, words))
 
 
@@ -144,7 +144,7 @@ def _shown(char: str) -> str:
 
 
 def bar_parts(outcomes: Mapping[str, int], left: int | None) -> Iterator[Part]:
-    """Yield the bar of some outcomes; what occurred at all is seen."""
+    """Yield the parts of a bar of outcomes; an outcome that occurred at all is wide enough to be seen."""
     counts = {**{kind: outcomes.get(kind, 0) for kind in OUTCOMES}, "left": left or 0}
     whole, x = max(1, sum(counts.values())), 0.0
     for kind, count in counts.items():
@@ -155,7 +155,7 @@ def bar_parts(outcomes: Mapping[str, int], left: int | None) -> Iterator[Part]:
 
 
 def _causes(exploration: Exploration) -> Iterator[dict[str, Any]]:
-    """Yield the most frequent first."""
+    """Yield the causes for the table, the most frequent first."""
     numbered = [(cause, number) for number, cause in enumerate(exploration.causes) if cause.code not in _NEUTRAL]
     for cause, number in sorted(numbered, key=lambda each: -each[0].count):
         yield {
@@ -170,7 +170,7 @@ def _causes(exploration: Exploration) -> Iterator[dict[str, Any]]:
 
 
 def _listed(job: JobReport) -> str:
-    """Return what the list of a job's problems holds: all of them, or the first."""
+    """Return the heading of the list of a job's problems: it says whether the list has all of them, or the first."""
     wrong = sum(error.count for error in job.errors if error.code != ErrorCode.SUPERSEDED)
     shown_items = len(job.problems)
     if shown_items == 1:

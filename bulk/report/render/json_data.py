@@ -1,4 +1,4 @@
-"""What is printed as JSON: structs become objects, and every moment is told in one way.
+"""Turns values into JSON for programs: structs become objects, and every moment is written in one way.
 
 A moment is RFC 3339 in UTC with milliseconds, `2026-11-24T08:00:00.123Z`. Inside, moments are UTC epoch seconds or
 datetimes; their fields are named `at`, `until` or `…_at`, and this is the one place where they are converted.
@@ -12,7 +12,7 @@ import msgspec
 from bulk.report.render.formatting import iso
 
 MOMENT = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$"
-"""What a moment looks like, as a regular expression of JSON Schema."""
+"""The form of a moment, as a regular expression of JSON Schema."""
 
 
 def is_moment(name: str) -> bool:

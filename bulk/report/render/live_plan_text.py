@@ -1,4 +1,4 @@
-"""What a live plan has seen, as text: how many items of each job have which verdict, and the first of them."""
+"""A live plan as text: how many items of each job have which verdict, and the first items in a few words."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -11,12 +11,12 @@ VERDICTS = ("create", "change", "equal", "conflict", "pending", "unseen")
 def lines(
     jobs: Sequence[tuple[str, Mapping[str, int], bool]], requests: int, free: int, shown: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the lines.
+    """Yield the lines of the text.
 
     Args:
-        jobs: name, counts by verdict, and whether its items were looked at.
-        requests: that were sent, free: of them answered with 304 (counts).
-        shown: items in a few words.
+        jobs: of each job its name, its counts by verdict, and whether its items were looked at.
+        requests: requests that were sent (count). free: requests that were answered with 304 (count).
+        shown: the items to list, each in a few words.
     """
     looked = [(name, counts) for name, counts, is_seen in jobs if is_seen]
     items = sum(sum(counts.values()) for _, counts in looked)

@@ -1,4 +1,4 @@
-"""`bulk plan`: what a manifest costs, what each bucket has to give and when the run would end, as text and as data."""
+"""`bulk plan`: what a manifest costs, what each bucket has to give and when the run would end, as text."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ _MOST_PAYERS = 5
 _MOST_JOBS = 60
 _MOST_NOTES = 30
 _LEAST_LANE = 20
-"""Columns that the name of a lane and its count need, to say anything (count)."""
+"""Fewest columns in which the name of a lane and its number of items say anything (count)."""
 _SENT = "as planned; nothing but GET /rate_limit was sent"
 _ASKED = "as planned; nothing was sent but what tells who pays, and GET /rate_limit"
 
@@ -82,7 +82,7 @@ def _end(plan: Plan) -> str:
 
 
 def _with_losses(plan: Plan, most: float) -> str:
-    """Return how much later it may end where answers are lost; empty where that makes no difference that is shown."""
+    """Return when the run may end where answers are lost; empty where lost answers make no difference that is shown."""
     lossy = plan.lossy_finish_at
     if lossy is None or not plan.lossy_share or duration(lossy - plan.at) == duration(most - plan.at):
         return ""
@@ -91,7 +91,7 @@ def _with_losses(plan: Plan, most: float) -> str:
 
 
 def _saved(saved: Savings) -> str:
-    """Return what need not be sent, in one or two sentences; empty where that is nothing."""
+    """Return one or two sentences on the requests that need not be sent; empty where there are none."""
     parts = [
         f"{count(number)} {what}"
         for number, what in (
@@ -147,7 +147,7 @@ def _jobs(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
 
 
 def _longest_lane(job: JobPlan, columns: int) -> str:
-    """Return its name and its items, within so many columns; a name is cut, the count of items is not."""
+    """Return the name and the item count of a job's longest lane within `columns`; only the name is cut."""
     if not job.longest_lane:
         return "-"
     items = f" ({count(job.longest_lane_items)})"
@@ -173,7 +173,7 @@ def _buckets(plan: Plan, columns: int) -> Iterator[str]:
 
 
 def _shortest(payer: PayerPlan) -> int:
-    """Return what is left of a payer's window when its requests were sent (count): who lacks most comes first."""
+    """Return the requests left in a payer's window after its own (count): the payer that lacks most comes first."""
     return (payer.remaining or 0) - (payer.requests or 0)
 
 

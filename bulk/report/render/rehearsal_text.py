@@ -1,4 +1,4 @@
-"""What a rehearsal came to, as text: the end, what decides it, when each job runs, and what would change it."""
+"""The result of a rehearsal as text: the end, the limit behind it, when each job runs, and what would change it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ from bulk.report.render.formatting import count, counted, duration
 from bulk.report.render.terminal import aligned, line_of, safe
 
 FASTER = 2.0
-"""So many times the highest rate that was seen is more than a trial's beginning explains."""
+"""More than this many times the highest rate that earlier runs have seen is not explained by a trial's beginning."""
 
 
 def lines(found: Any) -> Iterator[str]:

@@ -30,9 +30,9 @@ class EpochStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The last start of the run.
 
     Attributes:
-        ended_at: None while it runs, and where its process was killed.
+        ended_at: when it ended; None while it runs, and where its process was killed.
         pid: process that runs or ran it. host: machine of that process.
-        exit_code: None as `ended_at`.
+        exit_code: exit code of its process; None where `ended_at` is None.
     """
 
     number: int
@@ -48,10 +48,10 @@ class StatusData(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         state: `running`, `pausing`, `paused` or `draining` while a process drives it; `complete`; `stopped`: work is
-            left; `lost`: also, and the process was killed.
-        exit_code: what the command exited with or would; None while it runs.
-        epoch: None where it never started.
-        is_stale: the last status is old: the process is gone, or has said nothing for 15 seconds.
+            left; `lost`: work is left, and the process was killed.
+        exit_code: the exit code that the command had or would have; None while the run goes on.
+        epoch: the last start of the run; None where it never started.
+        is_stale: whether the last status is old: the process is gone, or has said nothing for 15 seconds.
         status: what the process last said; its `state` and `pid` are those of now. None where it said nothing.
     """
 
@@ -99,7 +99,7 @@ def buckets(found: Sequence[BucketStatus]) -> list[BucketLeft]:
 
 
 def data(view: LedgerView, *, now: float, live: RunStatus | None = None) -> StatusData:
-    """Return where the run of `view` stands at `now` (UTC epoch seconds). `live`: what its process says at this moment.
+    """Return where the run of `view` stands at `now` (UTC epoch seconds). `live`: status that its process gives now.
 
     Raises:
         RunDirectoryError: the run directory can't be read.
@@ -109,8 +109,8 @@ def data(view: LedgerView, *, now: float, live: RunStatus | None = None) -> Stat
 
 
 def told(run_state: RunState, base_url: str, place: str, command: str, now: float) -> StatusData:
-    """Return where a run stands whose state is known. `place`: its directory, or where else it is; `command`: what
-    goes on with it."""
+    """Return the data of a run whose state is known. `place`: its directory, or its place elsewhere; `command`: the
+    command that goes on with it."""
     return StatusData(
         name=run_state.name,
         base_url=base_url,
@@ -141,7 +141,7 @@ def told(run_state: RunState, base_url: str, place: str, command: str, now: floa
 
 
 def is_stale(run_state: RunState, now: float) -> bool:
-    """Return whether what the process last said is old."""
+    """Return whether the last status of the run's process is old."""
     if run_state.last is None or not (run_state.is_live or run_state.state == "lost"):
         return False
     return run_state.state == "lost" or now - run_state.last.at > STALE_S
@@ -162,7 +162,7 @@ def _epoch(run_state: RunState) -> EpochStatus | None:
 
 
 def _status(run_state: RunState) -> RunStatus | None:
-    """Return the last status; what a process that is gone said of itself is corrected."""
+    """Return the last status; where its process is gone, `state` and `pid` are corrected."""
     if run_state.last is None or run_state.is_live:
         return run_state.last
     return msgspec.structs.replace(run_state.last, state=run_state.state, pid=None)

@@ -35,7 +35,7 @@ def render(
 
     Args:
         now: UTC epoch seconds.
-        live: what its process says at this moment.
+        live: status that its process gives at this moment.
         columns: width of the terminal (count, >= 40).
 
     Raises:
@@ -142,9 +142,7 @@ def buckets(found: Sequence[BucketStatus], *, now: float, columns: int = 80) -> 
 
 
 def _beside(cells: Sequence[str], said: str, columns: int) -> Iterator[str]:
-    """Yield the row of a bucket, what is said of it beside its name and what is left, and below them where there is no
-    room.
-    """
+    """Yield the row of a bucket: its cells with `said` beside them, or on lines below them where there is no room."""
     line = line_of([*cells, said])
     if width(line) <= columns:
         yield line

@@ -1,4 +1,4 @@
-"""What a status says in words, the same on every face: names of buckets, what is waited for, what comes first."""
+"""A status in words, the same on every face: names of buckets, reasons of waits, and the order in which they come."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from bulk.status import BucketStatus, JobStatus, RunStatus, Wait
 
 
 def totals(status: RunStatus) -> tuple[int, int | None, dict[str, int]]:
-    """Return items that have ended, all items (None where a job's are not known), and how many ended how."""
+    """Return the number of ended items, of all items (None where a job's are not known), and the counts by outcome."""
     counts: dict[str, int] = {}
     for job in status.jobs:
         for kind, number in job.outcomes.items():
@@ -18,7 +18,7 @@ def totals(status: RunStatus) -> tuple[int, int | None, dict[str, int]]:
 
 
 def scarce_first(buckets: Sequence[BucketStatus]) -> list[BucketStatus]:
-    """Return those with a limit, what is waited for first, then by the share that is left."""
+    """Return the buckets with a limit: closed ones first, then awaited ones, then by the share that is left."""
     limited = [bucket for bucket in buckets if bucket.limit is not None and bucket.remaining is not None]
     return sorted(limited, key=lambda each: (not each.closed_because, not each.waiting, _share(each), each.category))
 
@@ -28,7 +28,7 @@ def _share(bucket: BucketStatus) -> float:
 
 
 def most_first(waits: Sequence[Wait]) -> list[Wait]:
-    """Return what most items wait for first."""
+    """Return `waits`, the one of the most items first."""
     return sorted(waits, key=lambda wait: -wait.count)
 
 
@@ -41,10 +41,10 @@ def waited_for(wait: Wait, now: float) -> str:
 
 
 def failing(jobs: Sequence[JobStatus]) -> list[tuple[str, list[str], int]]:
-    """Return what goes wrong most often in each job, equal causes once: `not_found: Not Found`, in which jobs, how
+    """Return the most frequent failure of each job, equal failures once: `not_found: Not Found`, in which jobs, how
     often.
 
-    The most frequent first; safe to print.
+    The most frequent failure comes first; safe to print.
     """
     found: dict[str, tuple[list[str], int]] = {}
     for job in jobs:
@@ -61,7 +61,7 @@ def bucket_name(bucket: BucketStatus, *, several: bool) -> str:
 
 
 def closed(bucket: BucketStatus, now: float) -> str:
-    """Return why nothing is let out and until when: `used up until 14:05`; empty while it is open. Safe to print."""
+    """Return why a bucket is closed and until when: `used up until 14:05`; empty while it is open. Safe to print."""
     if not bucket.closed_because:
         return ""
     why = "used up" if bucket.closed_because == f"bucket {bucket.category}" else safe(bucket.closed_because, 80)

@@ -35,7 +35,7 @@ def parse_only(text: str) -> frozenset[OutcomeKind]:
     """Return the outcomes that `--only failed,unknown` names.
 
     Raises:
-        UsageError: one of them is none.
+        UsageError: a word in `text` is no outcome, or there is no word.
     """
     found = set()
     for word in filter(None, (part.strip() for part in text.split(","))):
@@ -99,9 +99,9 @@ def write_csv(view: LedgerView, out: BinaryIO, only: Kinds = None) -> int:
 
 
 def cell(value: Any) -> str | int | float:
-    """Return what stands in a CSV cell for a JSON value: never anything that a spreadsheet runs or a terminal obeys.
+    """Return the content of a CSV cell for a JSON value: never anything that a spreadsheet runs or a terminal obeys.
 
-    Numbers, and texts that are nothing but a number, stay as they are: evaluating them gives what they say. The exact
+    Numbers, and texts that are nothing but a number, stay as they are: evaluating them gives the same value. The exact
     text is in the JSON lines.
     """
     if value is None:

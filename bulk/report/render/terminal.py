@@ -1,4 +1,4 @@
-"""What may be shown on a terminal: names and messages come from the platform and from files, and may be hostile.
+"""Text that is safe on a terminal: names and messages come from the platform and from files, and may be hostile.
 
 Everything that a face of Bulk prints passes through `safe` (failures.md row 66). Files keep the raw text, as JSON.
 """
@@ -11,30 +11,30 @@ from rich.cells import cell_len, set_cell_size
 from bulk.platform.printable import JOINERS, printable
 
 safe = printable
-"""What everything that a face of Bulk prints passes through."""
+"""The function that all text passes through that a face of Bulk prints."""
 
 
 MOST_PROSE = 120
-"""Whole sentences are broken into lines of at most so many columns, however wide the terminal is."""
+"""Whole sentences are broken into lines of at most this many columns, however wide the terminal is."""
 
 LEAST_COLUMNS = 40
-"""What is laid out for a terminal has at least so many columns."""
+"""Text for a terminal is laid out in at least this many columns."""
 
 UNLIMITED = 1_000_000
-"""Columns where nobody looks at a terminal: nothing is cut, and no sentence is broken into lines."""
+"""Columns of an output that is no terminal: nothing is cut, and no sentence is broken into lines."""
 
 width = cell_len
 """Columns that a text, already safe, takes on a terminal."""
 
 
 def cut(text: str, columns: int) -> str:
-    """Return `text`, made safe, within so many columns; what is longer ends in an ellipsis."""
+    """Return `text`, made safe, within `columns`; a longer text is cut and ends in an ellipsis."""
     text = safe(text).rstrip(JOINERS)
     return text if width(text) <= columns else set_cell_size(text, columns - 1).rstrip(" " + JOINERS) + "…"
 
 
 def wrapped(text: str, columns: int, indent: str = "") -> Iterator[str]:
-    """Yield `text`, made safe, as lines of at most so many columns, broken between words where that is possible.
+    """Yield `text`, made safe, as lines of at most `columns`, broken between words where that is possible.
 
     Args:
         columns: at least 20 are used.
@@ -60,7 +60,7 @@ def wrapped(text: str, columns: int, indent: str = "") -> Iterator[str]:
 
 
 def column(text: str, columns: int, *, is_right: bool = False) -> str:
-    """Return `text`, made safe, cut and padded to exactly so many columns."""
+    """Return `text`, made safe, cut or padded to exactly `columns`."""
     text = cut(text, columns)
     space = " " * (columns - width(text))
     return space + text if is_right else text + space
@@ -69,11 +69,11 @@ def column(text: str, columns: int, *, is_right: bool = False) -> str:
 def aligned(
     rows: Sequence[Sequence[str]], columns: int, *, names: int = 1, right: Container[int] = ()
 ) -> Iterator[list[str]]:
-    """Yield the cells of each row, made safe and padded; one that gets fewer than 8 columns is empty in every row.
+    """Yield the cells of each row, made safe and padded; cells with room for fewer than 8 columns are left empty.
 
     Args:
         columns: width of a line, with 2 between cells.
-        names: the first cells are cut where the lines would be longer, the others never are (count).
+        names: number of first cells that are cut where the lines would be too long; the others never are.
         right: places of cells that stand to the right, such as numbers (counted from 0).
     """
     widths = [max(width(safe(row[place])) for row in rows) for place in range(len(rows[0]))]
@@ -100,7 +100,7 @@ def paragraphs(*parts: Iterable[str]) -> str:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Return whether a person sees what is written to `stream`; False for one that is closed or gone."""
+    """Return whether a person sees what is written to `stream`; False for a stream that is closed or gone."""
     try:
         return stream.isatty()
     except (AttributeError, ValueError, OSError):
@@ -108,14 +108,12 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def wants_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Colour only on a terminal that has it, and not where `NO_COLOR` is set to anything."""
+    """Return whether `stream` is a terminal that has colours, and `NO_COLOR` is not set to anything."""
     return is_terminal(stream) and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
 def headed(name: str, said: str, columns: int, ink: "Ink", tone: str) -> Iterator[str]:
-    """Yield `name` and what is said of it, as lines of at most so many columns; the name is strong, the rest has a
-    tone.
-    """
+    """Yield `name` and `said` as lines of at most `columns`; the name is strong, the rest has the colour of `tone`."""
     name = cut(name, columns)
     first, *rest = wrapped(f"{name} {said}", columns)
     yield f"{ink('strong', name)} {ink(tone, first[len(name) + 1 :])}".rstrip()
@@ -123,7 +121,7 @@ def headed(name: str, said: str, columns: int, ink: "Ink", tone: str) -> Iterato
 
 
 class Ink:
-    """Colours by meaning. Without colour, every method gives the text back as it was."""
+    """Colours text by its meaning. Without colour, a call returns the text as it was."""
 
     _CODES: Mapping[str, str] = {"good": "32", "same": "36", "bad": "31", "doubt": "33", "dim": "2", "strong": "1"}
 

@@ -48,7 +48,7 @@ _CODES = 5
 _JOBS = 40
 _ACTIONS = 10
 _LEAST_NAME = 12
-"""Columns that the name of a job has in a table, at least (count); else there is a line for each job."""
+"""Fewest columns for the name of a job in a table (count); with fewer, each job is told in a line instead."""
 
 
 def render(report: Report, *, is_coloured: bool = False, columns: int = 80) -> str:
@@ -80,7 +80,7 @@ def verdict(record: Report | RunState) -> str:
 
 
 def nothing_ended(items: int | None) -> str:
-    """Return what is said instead of outcomes where there are none; `items`: all of them (count)."""
+    """Return the words that replace the outcomes where there are none; `items`: all items of the run (count)."""
     return "there was nothing to do" if items == 0 else "none of them has ended"
 
 
@@ -129,7 +129,7 @@ def _jobs(report: Report, ink: Ink, columns: int) -> Iterator[str]:
 
 
 def _table(rows: list[list[str]], ink: Ink, columns: int) -> Iterator[str]:
-    """Yield the lines of a table of jobs, numbers in the colours of their outcomes."""
+    """Yield the lines of a table of jobs, with the numbers in the colours of their outcomes."""
     heads = rows[0]
     lines = aligned(rows, columns, names=2, right=range(2, len(heads)))
     yield ink("dim", line_of(next(lines)))
@@ -226,12 +226,12 @@ def _facts(report: Report, columns: int) -> Iterator[str]:
 
 
 def _way_on(report: Report, ink: Ink, columns: int) -> Iterator[str]:
-    if (Path(report.run_dir) / "report.html").is_file():  # of a run that was killed there is none yet
+    if (Path(report.run_dir) / "report.html").is_file():  # a run that was killed has none yet
         yield f"Report:  {safe(report.run_dir)}/report.html"
     if report.head is not None and report.state not in LIVE:
         if columns >= width(whole := f"Digest:  {report.head}"):
             yield whole
-        else:  # a narrow terminal would break it anywhere
+        else:  # a narrow terminal would break the digest anywhere
             yield "Digest:"
             yield from textwrap.wrap(report.head, columns)
     if report.next_command:

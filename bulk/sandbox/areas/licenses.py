@@ -1,10 +1,10 @@
 """Licensing and billing: the installation's license, and who uses the seats of advanced security.
 
-A seat of the license is a user's. A seat of advanced security is a distinct login's among the committers of the
+A seat of the license is a user's. A seat of advanced security belongs to a distinct login among the committers of the
 repositories that use it, so the total is less than the sum of the repositories' counts; the report lists those
-repositories. Its maximum is what the total would be if every repository used it. Where the products are sold one by one
-(`standalone`), a request names the one that it means; where they are sold together, it must not. Source: specification,
-Advanced-security committers report; which repositories count is open there (open-points.md, Decisions).
+repositories. Its maximum is the total that there would be if every repository used it. Where the products are sold one
+by one (`standalone`), a request must name one of them; where they are sold together, it must not. Source:
+specification, Advanced-security committers report; which repositories count is open there (open-points.md, Decisions).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PRODUCTS: Final = ("code_security", "secret_protection")
 
 
 async def get_license(call: Call) -> Answer:
-    """GET /enterprise/settings/license, for administrators; for everybody else it is not there."""
+    """GET /enterprise/settings/license, for administrators; 404 for all other callers."""
     if not enterprise_rights.is_administrator(call):
         raise not_found()
     db = call.context.state.db

@@ -1,12 +1,12 @@
 """Notifications: a user's own threads, listed, and marked as read one by one or all up to a moment.
 
 The list is made for polling. `Last-Modified` changes with every change of the user's threads; sent back in
-`If-Modified-Since`, that very value gives 304 as long as there was none. Within the second of a change the value is
-that of the second before, and nothing gives 304: what comes later in that second is never missed. `X-Poll-Interval`
-grows with the polls of the last minute; the pages of one listing are one poll.
+`If-Modified-Since`, that very value gives 304 as long as there was no further change. Within the second of a change the
+value is that of the second before, and nothing gives 304, so that no later change of that second is missed.
+`X-Poll-Interval` grows with the polls of the last minute; the pages of one listing are one poll.
 
 More than `AT_ONCE` threads are marked in the background: 202, done `READ_S` later; a further request meanwhile joins
-it. What was accepted survives a restart. Source: specification, Notifications and Events.
+it. An accepted request survives a restart. Source: specification, Notifications and Events.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PER_PAGE: Final = 50
 POLL_S: Final = 60
 MOST_POLL_S: Final = 600
 POLLS_WITHOUT_LOAD: Final = 10
-"""So many polls of all users in a minute leave the interval as it is; each further so many add `POLL_S` to it."""
+"""How many polls of all users in a minute leave the interval as it is (count); each further as many add `POLL_S`."""
 FAR: Final = 2.0**52
 NOT_PARTICIPATING: Final = ("subscribed", "manual", "ci_activity", "member_feature_requested", "security_alert")
 BACKGROUND = (
@@ -44,24 +44,24 @@ BACKGROUND = (
 
 
 class Polls:
-    """When the lists were polled of late."""
+    """The times of recent polls of the lists."""
 
     def __init__(self) -> None:
         self._instants: deque[float] = deque(maxlen=POLLS_WITHOUT_LOAD * MOST_POLL_S // POLL_S)
 
     def note(self, now: float) -> None:
-        """Note that somebody polls."""
+        """Note a poll."""
         self._instants.append(now)
 
     def interval_s(self, now: float) -> int:
-        """Return how long a client shall wait until it polls again (whole seconds)."""
+        """Return how long a client shall wait before its next poll (whole seconds)."""
         while self._instants and self._instants[0] <= now - 60:
             self._instants.popleft()
         return min(MOST_POLL_S, POLL_S * max(1, -(-len(self._instants) // POLLS_WITHOUT_LOAD)))
 
 
 async def list_notifications(call: Call) -> Answer:
-    """GET /notifications: threads, the one that was updated last first.
+    """GET /notifications: threads, the last updated first.
 
     Raises:
         Refused: 403, the token is of another kind than classic; 422, `since` or `before` is no timestamp.
@@ -89,7 +89,7 @@ async def list_notifications(call: Call) -> Answer:
 
 
 async def mark_all_read(call: Call) -> Answer:
-    """PUT /notifications: 205, or 202 where they are too many; 304 where there is nothing to mark.
+    """PUT /notifications: 205, or 202 where there are too many threads; 304 where there is nothing to mark.
 
     Raises:
         Refused: 403, the token is of another kind than classic; 422, the body is wrong.
@@ -136,7 +136,7 @@ async def get_thread(call: Call) -> Answer:
 
 
 async def mark_thread_read(call: Call) -> Answer:
-    """PATCH /notifications/threads/{thread_id}: 205, or 304 where it is read already."""
+    """PATCH /notifications/threads/{thread_id}: 205, or 304 where the thread is read already."""
     user = _user(call)
     row = _thread(call, user)
     if not row["unread"]:
@@ -149,14 +149,14 @@ async def mark_thread_read(call: Call) -> Answer:
 
 
 async def begin_notifications(context: Context) -> None:
-    """Go on with what was accepted before a restart."""
+    """Go on with requests that were accepted before a restart."""
     context.put(Polls())
     for row in context.state.db.execute("SELECT user_id, due_at FROM notification_reads").fetchall():
         _finish_later(context, row["user_id"], row["due_at"])
 
 
 def note_change(state: State, user_id: int, now: float) -> None:
-    """Remember that a user's threads are others than before; part of a transaction that is open."""
+    """Remember that a user's threads have changed; part of a transaction that is open."""
     state.db.execute("INSERT OR REPLACE INTO inboxes VALUES (?, ?)", (user_id, now))
 
 

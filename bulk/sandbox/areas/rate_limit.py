@@ -1,4 +1,4 @@
-"""Rate limit status: what is left of every category. Asking costs nothing; where limits are off, it is 404."""
+"""Rate limit status: the requests left in every category. Asking costs nothing; where limits are off, it is 404."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the repositories of a sandbox lie, and under which names people find them.
+"""The directory with the repositories of a sandbox, and the names under which people find them.
 
 A repository lives in `ROOT/.by-id/ID.git`, named by its number, which never changes; `ROOT/OWNER/NAME.git` is a link
 to it for people (`git -C ROOT/acme-eng/hello-world.git log`). A rename moves links only, so there is no moment at
@@ -22,7 +22,7 @@ class GitStore:
 
     Args:
         root: the directory that holds them; made if it is missing.
-        now: UTC epoch seconds; when a branch moved is read from here.
+        now: returns the present instant (UTC epoch seconds), with which moves of branches are dated.
         cache_bytes: memory for parsed trees, commits and small files (bytes).
     """
 
@@ -42,7 +42,7 @@ class GitStore:
         """Return the repository with that number.
 
         Raises:
-            KeyError: there is none on disk.
+            KeyError: there is no such repository on disk.
         """
         found = self._open.get(repository_id)
         if found is None:
@@ -60,11 +60,11 @@ class GitStore:
         fill: Callable[[GitRepository], None] | None = None,
         default_branch: str = DEFAULT_BRANCH,
     ) -> GitRepository:
-        """Make a repository, or open the one that is there.
+        """Make a repository, or open an existing one.
 
         Args:
-            fill: puts into a new repository what it begins with, before anybody can see it.
-            default_branch: where the HEAD of a new one points.
+            fill: puts the first contents into a new repository, before anybody can see it.
+            default_branch: the branch to which the HEAD of a new repository points.
         """
         home = self._homes / f"{repository_id}.git"
         if repository_id not in self._ids:
@@ -84,7 +84,7 @@ class GitStore:
             self._open.popitem()[1].close()
 
     def link(self, repository_id: int, owner: str, name: str) -> None:
-        """Let `ROOT/OWNER/NAME.git` lead to the repository; what stood there is replaced."""
+        """Let `ROOT/OWNER/NAME.git` lead to the repository; an earlier link there is replaced."""
         link, target = self._root / owner / f"{name}.git", f"../.by-id/{repository_id}.git"
         if link.is_symlink() and os.readlink(link) == target:
             return
@@ -105,7 +105,7 @@ class GitStore:
         source.rmdir()
 
     def relink(self, names: Mapping[int, tuple[str, str]]) -> None:
-        """Let the links be exactly those of `names` (number → owner and name), whatever an earlier end left behind.
+        """Let the links be exactly those of `names` (number → owner and name), whatever a killed sandbox has left.
 
         Numbers that are not on disk are passed over.
         """
@@ -126,7 +126,7 @@ class GitStore:
 
 
 def _lay_out(home: Path, default_branch: str) -> None:
-    """Write what git knows a bare repository by. The library's own way syncs each file and takes twice as long."""
+    """Write the files of an empty bare repository. The library's own way syncs each file and takes twice as long."""
     for directory in ("objects", "refs/heads"):
         (home / directory).mkdir(parents=True)
     (home / "HEAD").write_bytes(f"ref: refs/heads/{default_branch}\n".encode())

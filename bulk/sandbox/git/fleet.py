@@ -47,11 +47,11 @@ class Fleet:
     """Many generated repositories of one organization.
 
     Attributes:
-        organization_id: whose they are.
+        organization_id: the organization that owns them.
         first_id: the number of the first repository; the others follow.
         count: repositories (count, >= 0).
         readme_bytes: about how long each README is (bytes).
-        prefix: what every name begins with.
+        prefix: the beginning of every name.
         created_at: when each got its one commit (UTC epoch seconds).
     """
 
@@ -77,7 +77,7 @@ class Fleet:
         return f"{self.prefix}{index:0{self.digits}d}"
 
     def index_of(self, name: str) -> int | None:
-        """Return which repository is called so, whatever the case; None: none is."""
+        """Return the index of the repository of that name, in any case; None: there is no such repository."""
         number = name[len(self.prefix) :]
         if name[: len(self.prefix)].lower() != self.prefix.lower() or len(number) != self.digits:
             return None
@@ -85,7 +85,7 @@ class Fleet:
         return index if index < self.count else None
 
     def index_of_id(self, repository_id: int) -> int | None:
-        """Return which repository has this number; None: none has."""
+        """Return the index of the repository with this number; None: there is no such repository."""
         index = repository_id - self.first_id
         return index if 0 <= index < self.count else None
 
@@ -106,7 +106,7 @@ class Fleet:
         return None
 
     def fill(self, index: int, repository: GitRepository) -> None:
-        """Put into a new real repository what the generated one shows: the same commit."""
+        """Put the commit of the generated repository into a new real one."""
         objects = self._objects(index)
         repository.add(objects)
         repository.point(f"refs/heads/{DEFAULT_BRANCH}", objects[-1].id.decode(), self.created_at)

@@ -1,4 +1,4 @@
-"""What was read from repositories lately, bounded by bytes. Git objects never change, so nothing here can be stale."""
+"""A cache of objects that were read from repositories, bounded by bytes. Git objects never change, so none is stale."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ObjectCache:
             return found[0]
 
     def put(self, key: Hashable, value: object, weight_bytes: int) -> None:
-        """Keep a value that takes about so many bytes; one heavier than the whole cache is not kept."""
+        """Keep a value that takes about `weight_bytes`; a value heavier than the whole cache is not kept."""
         with self._lock:
             before = self._entries.pop(key, None)
             if before is not None:

@@ -1,7 +1,7 @@
-"""All repositories of a sandbox, whatever they are made of: what an area asks when it wants files.
+"""All repositories of a sandbox, real and generated ones, through which areas find files.
 
-Most have their row and their directory. Those of a fleet are generated until somebody writes to them. A repository
-that a seed file names is made from the files that it gave when somebody first asks for it.
+Most repositories have a row and a directory. Those of a fleet are generated until somebody writes to them. A repository
+that a seed file names is made from the files of the seed when it is first asked for.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Repositories:
             self._fleets.setdefault(fleet.organization_id, []).append(fleet)
 
     def revision(self, repository: Repository, name: str | None = None) -> Revision | None:
-        """Return the files of a branch, tag or commit (default: the default branch); None when nothing is called so."""
+        """Return the files of a branch, tag or commit (default: the default branch); None: nothing has that name."""
         asked = name or repository.default_branch
         if repository.id not in self._store:
             generated = self._generated(repository)
@@ -63,7 +63,7 @@ class Repositories:
         return revision.read(Entry("", 0, sha)) if revision else self.git(repository).blob(sha)
 
     def git(self, repository: Repository) -> GitRepository:
-        """Return the repository on disk, made now where it was not there yet."""
+        """Return the repository on disk; it is made now if it was not there yet."""
         if repository.id in self._store:
             return self._store.open(repository.id)
         owner = self._state.organization_by_id(repository.organization_id).login

@@ -35,10 +35,10 @@ from bulk.sandbox.git.revision import (
 DEFAULT_BRANCH = "main"
 SMALL_BLOB_BYTES = 64 * 1024
 """Blobs up to this size are kept in the cache (bytes)."""
-# A loose object begins with its kind and size. Compressed, they may follow a table of some hundred bytes.
+# How much of a loose object is read for its kind and size: compressed, they may follow a table of some hundred bytes.
 _HEADER_BYTES, _PACKED_HEADER_BYTES = 64, 2048
 _COMPRESSION = 1
-# What a commit takes in the cache, about.
+# about how much a commit takes in the cache
 _RECORD_BYTES = 600
 _Parts = tuple[bytes, ...]
 
@@ -70,7 +70,7 @@ class GitRepository:
             name: also `refs/heads/…`, `refs/tags/…`, `heads/…`, `tags/…`.
 
         Returns:
-            None when nothing is called so.
+            The files; None when nothing has that name.
         """
         for ref in (f"refs/heads/{name}", f"refs/tags/{name}", name, f"refs/{name}"):
             found = self._ref(ref)
@@ -104,7 +104,7 @@ class GitRepository:
 
         Raises:
             WriteConflict: a path leads through a file or ends at a directory or submodule. Nothing is written.
-            KeyError: a path that shall be deleted is not there. Nothing is written.
+            KeyError: a path that shall be deleted does not exist. Nothing is written.
         """
         tip = self._ref(f"refs/heads/{branch}")
         parents = (tip[0],) if tip else ()
@@ -115,7 +115,7 @@ class GitRepository:
         commit = commit_object(tree, parents, message, author, committer)
         self.add((*added, commit))
         record = CommitRecord(commit.id.decode(), tree, parents, author, committer, message)
-        # The next write to the branch begins with these.
+        # The next write to the branch begins with these objects.
         for each in added:
             if isinstance(each, Tree):
                 self._keep_children(each)
@@ -217,7 +217,7 @@ class GitRepository:
         return int(start[: start.index(b"\0")].split(b" ")[1])
 
     def _ref(self, ref: str) -> tuple[str, float | None] | None:
-        """Return what a full ref name means, and since when (None: it does not say, because it is packed)."""
+        """Return the sha of a full ref name, and since when it has that (None: unknown, because the ref is packed)."""
         if not ref.startswith("refs/") or not is_ref_name(ref):
             return None
         try:
@@ -228,7 +228,7 @@ class GitRepository:
             return (packed.decode(), None) if packed else None
 
     def _peeled(self, sha: str) -> str:
-        """Return the commit that a sha leads to, over an annotated tag."""
+        """Return the commit that a sha leads to, also through an annotated tag."""
         if isinstance(self._cache.get((self._id, sha)), CommitRecord):
             return sha
         return peel_sha(self._objects, ObjectID(sha.encode()))[1].id.decode()

@@ -1,7 +1,7 @@
-"""The words of the repository side: what a revision holds, who wrote it, which paths can be written.
+"""The types of the repository side: the entries of a revision, its author, and the paths that can be written.
 
-Pure: no disk, no clock. Real repositories (`repository.py`) and generated ones (`fleet.py`) answer with the same words,
-so that whoever reads files asks neither which of the two it has before it.
+Pure: no disk, no clock. Real repositories (`repository.py`) and generated ones (`fleet.py`) answer with the same types,
+so that code which reads files need not know the kind of the repository.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dulwich.refs import Ref, check_ref_format
 
 REGULAR, EXECUTABLE, SYMLINK, DIRECTORY, GITLINK = 0o100644, 0o100755, 0o120000, 0o040000, 0o160000
 LINK_DEPTH = 8
-"""Symlinks followed from one read (count) before the chain counts as broken."""
+"""How many symlinks a read follows (count) before the chain counts as broken."""
 PATH_BYTES = 4096
 """Longest path that can be written (bytes of UTF-8)."""
 REF_BYTES = 240
@@ -54,7 +54,7 @@ class Entry:
 
     @property
     def kind(self) -> Kind:
-        """What git's file mode says that it is."""
+        """The kind of the entry, from git's file mode."""
         match self.mode & 0o170000:
             case 0o040000:
                 return Kind.DIRECTORY
@@ -67,7 +67,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who wrote something, and when.
+    """The author or committer of a commit, with the date.
 
     Attributes:
         at: UTC epoch seconds, whole.
@@ -95,15 +95,15 @@ class Revision(Protocol):
 
     @property
     def name(self) -> str:
-        """What it was asked as: a branch, a tag, a sha."""
+        """The name by which it was asked for: a branch, a tag or a sha."""
 
     @property
     def changed_at(self) -> float:
-        """When the name began to mean this commit (UTC epoch seconds)."""
+        """Since when the name has meant this commit (UTC epoch seconds)."""
 
     @property
     def commit_sha(self) -> str:
-        """The commit."""
+        """The sha of the commit."""
 
     def entry(self, path: str) -> Entry | None:
         """Return what stands at `path` ("" is the root directory), or None."""
@@ -119,10 +119,10 @@ class Revision(Protocol):
 
 
 class WriteConflict(Exception):
-    """A write was refused by what stands in the repository. Nothing was written.
+    """A write was refused because of an entry in the repository. Nothing was written.
 
     Attributes:
-        path: where it conflicts.
+        path: the path of the conflict.
         reason: a sentence for the answer.
     """
 
@@ -147,7 +147,7 @@ def linked_file(revision: Revision, link: Entry) -> Entry | None:
 
 
 def link_target(revision: Revision, link: Entry) -> str:
-    """Return what a symlink says, as text."""
+    """Return the target of a symlink, as text."""
     return revision.read(link).decode("utf-8", "replace")
 
 

@@ -1,4 +1,4 @@
-"""What the four standard repositories hold: the same commits, with the same shas, in every sandbox.
+"""The contents of the four standard repositories: the same commits, with the same shas, in every sandbox.
 
 Source: the table of the sandbox's standard data.
 """
@@ -60,7 +60,7 @@ FILLS: dict[int, tuple[str, Callable[[GitRepository], None] | None]] = {
     1003: ("runbook", fill_runbook),
     1004: ("empty", None),
 }
-"""By number: the name, and what fills it."""
+"""Number of a repository -> its name, and the function that fills it."""
 
 _RUNBOOK = {
     "README.md": Change(b"# Runbook\n\nWhat to do when something breaks.\n"),

@@ -1,1 +1,1 @@
-"""What happens to every request of the sandbox, whatever it asks for."""
+"""The handling that every request of the sandbox goes through, whatever it asks for."""

@@ -1,4 +1,4 @@
-"""What a route asks of its callers before its area is asked."""
+"""The rights that a route asks of its callers before its area function is called."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,14 @@ from bulk.sandbox.store.records import TokenKind
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a token must bring for a route; whose things a user may touch is asked by the area (`rights.py`).
+    """The rights that a token must have for a route; the area checks whose things a user may touch (`rights.py`).
 
     Attributes:
-        scopes: a classic token needs one of these (wider scopes include narrower ones); empty: any will do.
+        scopes: a classic token needs one of these (wider scopes include narrower ones); empty: any token will do.
         permission: (name, `read` or `write`) for fine-grained, application and installation tokens; None: such tokens
             are refused.
         app_tokens: whether application, installation and workflow tokens may come at all.
-        by: the one kind of credential that may come, an App's own; None: any but these.
+        by: the only kind of credential that may come, one of an App's own kinds; None: any other kind.
         hidden: a token that lacks this gets 404 instead of 403.
     """
 

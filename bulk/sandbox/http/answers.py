@@ -1,4 +1,4 @@
-"""What an area function returns. The pipeline adds headers, validators, budget and the journal line.
+"""The answer that an area function returns. The pipeline adds headers, validators, budget and the journal line.
 
 `body` is a JSON value; `raw` are bytes sent as they are (with `content_type`). An answer with neither has an empty
 body.
@@ -21,9 +21,9 @@ class Answer:
         etag: a validator with its quotes (`"…"` or `W/"…"`) that changes whenever the bytes of this answer do, whatever
             they depend on (version, media type, the caller's host). None: the pipeline makes a weak one from the bytes
             of every 200 answer to a GET.
-        last_modified: when what is shown last changed (UTC epoch seconds); None: no such header.
+        last_modified: when the shown things last changed (UTC epoch seconds); None: no such header.
         headers: further headers (Link, X-Poll-Interval, Location …).
-        effect: what was changed, for the journal (`commit 1a2b… on acme/api main`); None: nothing was.
+        effect: the change, for the journal (`commit 1a2b… on acme/api main`); None: nothing was changed.
     """
 
     status: int = 200

@@ -7,9 +7,9 @@ integer `reset` is exact. Before that first request the status shows a full budg
 now. A request beyond the budget is refused and counts nothing; a 304 is given back. Windows live in memory: a restart
 begins new ones.
 
-What an App asks for itself, with its JSON web tokens, has the public 5,000 an hour, whatever `core` has: small budgets
-of its installations shall not leave them without tokens. Anonymous callers share one budget for each address: the
-public 60 an hour of `core`, or what `core` has where that is less.
+Requests of an App with its JSON web tokens have the public 5,000 an hour, whatever `core` has: small budgets of its
+installations shall not leave them without tokens. Anonymous callers share one budget for each address: the public 60 an
+hour of `core`, or the limit of `core` where that is less.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Window:
             self.used, self.started_at = 0, None
 
     def take(self, now: float) -> bool:
-        """Count one request; False: the budget is spent, and nothing was counted."""
+        """Count one request; returns False, without counting it, where the budget is spent."""
         self.roll(now)
         if self.started_at is None:
             self.started_at = int(now)
@@ -84,7 +84,7 @@ class Window:
 
 
 class Budgets:
-    """All windows."""
+    """The windows of all payers."""
 
     def __init__(self, limits: Mapping[str, RateLimit], is_off: bool) -> None:
         self.is_off = is_off

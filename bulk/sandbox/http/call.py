@@ -40,7 +40,7 @@ class Query:
         return [value for key, value in self._pairs if key in (name, f"{name}[]")]
 
     def words(self, name: str) -> set[str]:
-        """Return everything given to `name` or `name[]`, also with commas between several; empty: nothing was."""
+        """Return all words given to `name` or `name[]`; one value may have several words with commas between them."""
         return {word.strip() for value in self.every(name) for word in value.split(",")} - {""}
 
     def without(self, *names: str) -> list[tuple[str, str]]:
@@ -53,14 +53,15 @@ class Call:
 
     Attributes:
         context: the running sandbox.
-        access: what its route asks of a token; None: any token will do. anonymous: whether none will do, too.
+        access: the rights that its route asks of a token; None: any token will do. anonymous: whether a request without
+            a token is let in, too.
         method, path: as sent; `path` is decoded nowhere and has no `/api/v3` and no query.
         params: the pattern's parameters, decoded.
         query: the query parameters.
         headers: the request's headers, by their names in any case.
         version: `2022-11-28` or `2026-03-10`.
         media: what the caller accepts: `json`, `raw`, `html`, `object`, `text` or `full`.
-        token, user: who calls; None: anonymous.
+        token, user: the caller's; None: the caller is anonymous.
         payer: whose budgets pay (`Token.payer`), or an anonymous caller's address.
         base_url: `http(s)://HOST:PORT/PATH` as the caller named it; every URL in an answer begins so.
         raw: the body's bytes.
@@ -129,7 +130,7 @@ class Call:
         """Return the body as a JSON object; an empty body is an empty object.
 
         Raises:
-            Refused: 400, where it is no JSON or no object.
+            Refused: 400, the body is not JSON, or not an object.
         """
         if not self.raw.strip():
             return {}
@@ -142,7 +143,7 @@ class Call:
         return body
 
     async def pause(self) -> None:
-        """Wait out the request's latency, once; the pipeline does it after the area function where that did not."""
+        """Wait for the request's latency, once; the pipeline calls this after the area function, if that has not."""
         if not self._paused:
             self._paused = True
             latency_ms = self.context.settings.latency_ms

@@ -18,9 +18,9 @@ def etag_of(content: bytes) -> str:
 
 
 def etag_for(content: bytes, headers: Mapping[str, str]) -> str:
-    """Return a validator of an answer's bytes and of who asked for them: another token never has the same.
+    """Return a validator of an answer's bytes and of the caller: two tokens never get the same one.
 
-    It is the one that the public platform was seen to give: SHA-256 of the values of `Accept`, `Authorization` and
+    The public platform was seen to give this validator: SHA-256 of the values of `Accept`, `Authorization` and
     `Cookie`, each with a colon behind it, and of the bytes.
     """
     digest = hashlib.sha256()
@@ -35,13 +35,13 @@ def etag_for(content: bytes, headers: Mapping[str, str]) -> str:
 def is_unmodified(
     if_none_match: str | None, if_modified_since: str | None, etag: str | None, last_modified: float | None
 ) -> bool:
-    """Return whether the caller has what would be answered.
+    """Return whether the caller has the content of the answer already.
 
     Args:
-        if_none_match: that header: a list of validators, or `*`.
-        if_modified_since: that header.
+        if_none_match: the value of that header: a list of validators, or `*`.
+        if_modified_since: the value of that header.
         etag: the answer's validator.
-        last_modified: when what is answered last changed (UTC epoch seconds).
+        last_modified: when the content last changed (UTC epoch seconds).
     """
     if if_none_match is not None:
         if etag is None:

@@ -1,4 +1,4 @@
-"""What one running sandbox consists of, and what every area function can reach.
+"""The parts of one running sandbox, which every area function can reach.
 
 An area keeps its own long-lived things (a store of git repositories, a queue of deliveries) here by their type: `put`
 in the area's `start`, `get` in its functions.
@@ -34,17 +34,17 @@ class Blocking(Protocol):
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Call it in a worker thread: the default."""
+    """Call `work` in a worker thread: the default."""
     return await anyio.to_thread.run_sync(work)
 
 
 async def inline(work: Callable[[], T]) -> T:
-    """Call it at once, on the event loop: for virtual time, where no thread may run."""
+    """Call `work` at once, on the event loop: for virtual time, where no thread may run."""
     return work()
 
 
 class Writing:
-    """Which things are being written right now."""
+    """The things that are being written at this moment."""
 
     def __init__(self) -> None:
         self._keys: set[Hashable] = set()
@@ -54,7 +54,7 @@ class Writing:
         """Hold `key` from here to the end of the block, the request's latency included.
 
         Raises:
-            Refused: `refusal`, when another request holds it.
+            Refused: another request holds the key; the error raised is `refusal`.
         """
         if key in self._keys:
             raise refusal
@@ -71,7 +71,7 @@ class Context:
     """One running sandbox, as its areas see it.
 
     Attributes:
-        settings: what it was started with.
+        settings: the settings with which it was started.
         clock: the only source of time.
         directory: the state directory, for the areas' own files.
         state: users, organizations, repositories and the database.
@@ -80,7 +80,7 @@ class Context:
         budgets: the rate limits.
         background: for work that goes on after the answer.
         blocking: for work that would hold up the event loop.
-        writing: which things are being written right now.
+        writing: the things that are being written at this moment.
     """
 
     settings: Settings

@@ -56,7 +56,7 @@ class Faults:
         ]
 
     def choose(self, *, is_rate_limit: bool) -> str | None:
-        """Return the kind that hits the next request; None: it goes well."""
+        """Return the kind of fault that hits the next request; None: no fault does."""
         shares = self._rate_limit_shares if is_rate_limit else self._shares
         if not shares:
             return None
@@ -68,8 +68,8 @@ class Faults:
         return None
 
     def instead(self, kind: str) -> Answer | None:
-        """Return the answer that a fault gives instead of the platform's; None: it gives none, or lets that one
-        through."""
+        """Return the answer that a fault gives instead of the platform's; None: the fault gives no answer, or lets the
+        platform's through."""
         match kind:
             case "unavailable":
                 refused = Refused(503, "Service unavailable, please try again later")

@@ -23,7 +23,7 @@ from bulk.sandbox.settings import SettingError
 
 @dataclass(slots=True)
 class Entry:
-    """What the journal will say of one request; filled in while it is served."""
+    """The journal's entry of one request, which is filled in while the request is served."""
 
     at: float
     method: str

@@ -38,7 +38,7 @@ class Vendor:
 
 
 class Accepts:
-    """What `Accept` headers ask for, of one vendor; remembers what it parsed."""
+    """Parser of `Accept` headers for one vendor, which remembers its results."""
 
     def __init__(self, vendor: Vendor) -> None:
         self._prefix = f"application/vnd.{vendor.name}"

@@ -1,8 +1,8 @@
-"""A window for tests: whoever asks for it sees every answer as it leaves. Off unless asked for.
+"""An observer for tests, which sees every answer as it leaves. There is none unless a test asks for it.
 
-`opened(..., observe=...)` takes a function. Where none is given, the environment variable `BULK_SANDBOX_OBSERVER` may
-name a module that has one called `observe`, so that also a sandbox in a process of its own can be watched. What faults
-make of an answer is not shown: it is not the platform's. An observer changes nothing and must not raise.
+`opened(..., observe=...)` takes a function. Without it, the environment variable `BULK_SANDBOX_OBSERVER` may name a
+module with a function `observe`, so that a sandbox in a process of its own can be watched, too. An observer sees
+answers without the effects of faults, which are not the platform's. It changes nothing and must not raise.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Observed:
     """One answer as it leaves.
 
     Attributes:
-        method, path: of the request, as sent; the path has no query.
-        route: the endpoint; None: there is none.
-        version, media: what was negotiated; the oldest version and `json` where the request was refused before.
-        status, headers: of the answer.
-        body: its bytes; empty where there are none.
+        method, path: those of the request, as sent; the path has no query.
+        route: the endpoint; None: the request has no endpoint.
+        version, media: the negotiated ones; the oldest version and `json` where the request was refused before.
+        status, headers: those of the answer.
+        body: the bytes of the answer; empty where there are none.
     """
 
     method: str
@@ -45,10 +45,10 @@ Observe: TypeAlias = Callable[[Observed], None]
 
 
 def from_environment() -> Observe | None:
-    """Return the observer that `BULK_SANDBOX_OBSERVER` names; None: it is not set.
+    """Return the observer that `BULK_SANDBOX_OBSERVER` names; None: the variable is not set.
 
     Raises:
-        SettingError: there is no such module, or it has no `observe`.
+        SettingError: there is no such module, or the module has no `observe`.
     """
     name = os.environ.get(VARIABLE)
     if not name:

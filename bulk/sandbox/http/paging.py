@@ -1,7 +1,7 @@
 """Pages of a list, and the `Link` header that leads through them.
 
 `Link` has prev, next, last and first, keeps every other query parameter as it was given, and is left out when one
-page is enough. What is no number in `per_page` or `page` counts as not given; more than the maximum counts as the
+page is enough. A `per_page` or `page` that is not a number counts as not given; more than the maximum counts as the
 maximum.
 """
 

@@ -1,4 +1,4 @@
-"""What happens to every request, in order; the area function is one step of it.
+"""The steps that every request goes through, in order; the area function is one of them.
 
 journal begins → fault decided → version → User-Agent → authentication → rate limit → the token may use the route →
 area function → latency → conditional answer (a 304 is free; writes never get one) → headers → fault at the answer →
@@ -40,7 +40,7 @@ from bulk.sandbox.store.records import Token
 LOG = logging.getLogger("bulk.sandbox")
 OLDEST_VERSION: Final = "2022-11-28"
 VERSIONS: Final = (OLDEST_VERSION, "2026-03-10")
-# A file of 100 MB in Base64, and its JSON around it.
+# enough for a file of 100 MB in Base64, and the JSON around it
 MOST_BODY_BYTES: Final = 150 * 1024 * 1024
 HOSTS_IN_MEMORY: Final = 100
 BODILESS: Final = frozenset({204, 205, 304})
@@ -90,7 +90,7 @@ class Pipeline:
             try:
                 if request.headers.get("Expect", "").lower() == "100-continue":
                     await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-                    # What was written is no part of the answer, which aiohttp counts from here.
+                    # aiohttp counts the bytes of the answer from here on: those written before are no part of it
                     request.writer.output_size = 0
                 raw = await request.read()
             except web.HTTPRequestEntityTooLarge:
@@ -132,7 +132,7 @@ class Pipeline:
         return _Exchange(request, entry, inner, query.partition("#")[0], self._router.match(request.method, inner))
 
     def _describe(self, exchange: _Exchange) -> None:
-        """Say in the journal who would have paid for a request that a fault keeps out."""
+        """Enter into the journal who would have paid for a request that a fault keeps out."""
         entry = exchange.entry
         token = self._authentication.peek(exchange.request.headers.get("Authorization"), entry.at)
         entry.user = token.user.login if token else None
@@ -150,7 +150,7 @@ class Pipeline:
         return exchange.request.remote or "local"
 
     async def _answer(self, exchange: _Exchange, raw: bytes) -> Answer:
-        """Return the platform's answer, whatever happens."""
+        """Return the platform's answer, which is a refusal or a 500 where an error occurs."""
         try:
             route, call = self._admit(exchange, raw)
             rights.admit(call)
@@ -213,7 +213,10 @@ class Pipeline:
         return route, call
 
     def _charge(self, exchange: _Exchange, payer: str, entry: Entry, *, is_refused: bool = False) -> None:
-        """Have a payer pay for the request; one that `is_refused` anyway is not refused for that."""
+        """Count the request in the budget of its payer, or refuse it where the budget is spent.
+
+        A request that `is_refused` for another reason is only counted.
+        """
         budgets = self._context.budgets
         entry.category = self._category(exchange)
         if budgets.is_off:
@@ -250,7 +253,7 @@ class Pipeline:
         if status == 200 and exchange.request.method in ("GET", "HEAD"):
             asked = exchange.request.headers
             if body is not None and self._context.settings.etag_is_of_token:
-                # a JSON body with one-time URLs is another each time: the area says when it has changed
+                # a JSON body with one-time URLs differs each time, so the area gives the validator
                 is_exact = etag is None or answer.raw is not None
                 etag = conditional.etag_for(body if is_exact else (etag or "").encode(), asked)
             elif etag is None and body is not None:

@@ -1,4 +1,4 @@
-"""Answers that say no. An area function raises `Refused`; the pipeline turns it into the platform's error body.
+"""Refusals. An area function raises `Refused`; the pipeline turns it into the platform's error body.
 
 The shapes are those of open-points.md: `{message, documentation_url, status}`, and for 422 also `errors`, a list of
 `{resource, field, code, message?}` with the codes missing, missing_field, invalid, already_exists, unprocessable,
@@ -17,7 +17,7 @@ class Refused(Exception):
 
     Attributes:
         status: the HTTP status (400 to 599).
-        message: what the caller reads.
+        message: the message for the caller.
         errors: entries of a 422 body (objects, or plain strings); empty: no `errors` key.
         headers: further headers of the answer.
     """
@@ -44,7 +44,7 @@ class Refused(Exception):
 
 
 def not_found() -> Refused:
-    """Return a 404: it is not there, or not for this caller to know."""
+    """Return a 404: the resource does not exist, or the caller may not know of it."""
     return Refused(404, "Not Found")
 
 

@@ -1,8 +1,8 @@
-"""Which area function answers which request: a tree over path segments, literal before parameter before tail.
+"""The router, which finds the area function of a request by a tree of segments, literal before parameter before tail.
 
 Patterns are relative to `/api/v3`: `/repos/{owner}/{repo}/contents/{path...}`. A parameter is one whole segment,
 never empty, and arrives percent-decoded, so an encoded slash stays within its segment. A tail (`{name...}`, last
-only) takes what is left, slashes included, and may be empty. The order of registration never matters.
+only) takes the rest of the path, slashes included, and may be empty. The order of registration never matters.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Route:
         path: the pattern, relative to `/api/v3`.
         function: the area function.
         category: the rate-limit category that pays; None: not counted.
-        anonymous: may be called without a token.
-        access: what a token must bring; None: any token.
+        anonymous: whether it may be called without a token.
+        access: the rights that a token must have; None: any token will do.
     """
 
     method: str
@@ -40,7 +40,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """One area of the platform: its routes, and what it does when the server starts.
+    """One area of the platform: its routes, and its work when the server starts.
 
     Attributes:
         name: as in the specification's headings, for people.

@@ -1,1 +1,1 @@
-"""What a sandbox begins with: the standard data, and what a seed file adds."""
+"""The first contents of a sandbox: the standard data, and the additions of a seed file."""

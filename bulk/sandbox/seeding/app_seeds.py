@@ -57,18 +57,18 @@ class AppPlanter:
     """Puts Apps into a state.
 
     Args:
-        folder: where relative names of key files begin.
-        directory: of the state: the private key of an App without public keys is made there.
+        folder: the folder to which names of key files are relative.
+        directory: the directory of the state, where the private key of an App without public keys is made.
     """
 
     def __init__(self, state: State, apps: Apps, folder: Path, directory: Path, now: float) -> None:
         self._state, self._apps, self._folder, self._directory, self._now = state, apps, folder, directory, now
 
     def plant(self, seed: AppSeed) -> App:
-        """Add an App; its installations are told one by one (`install`).
+        """Add an App, without its installations (see `install`).
 
         Raises:
-            SettingError: what checks the tokens of Apps is not installed.
+            SettingError: the library that checks the tokens of Apps is not installed.
         """
         if find_spec("cryptography") is None:
             raise SettingError(NEEDS_EXTRA)
@@ -95,7 +95,7 @@ class AppPlanter:
         """Install an App in an organization.
 
         Raises:
-            SettingError: one of the selected repositories is not there.
+            SettingError: one of the selected repositories does not exist.
         """
         ids = None
         if seed.repositories is not None:
@@ -124,13 +124,13 @@ class AppPlanter:
 
 
 def private_key_of(directory: Path, slug: str) -> Path:
-    """Return where the private key of an App is that a sandbox has made."""
+    """Return the path of the private key that a sandbox has made for an App."""
     return directory / f"{slug}.private-key.pem"
 
 
 def _make_key(path: Path) -> str:
     """Return the public key (PEM) that belongs to a private key, which is made at `path` (0600)."""
-    # imported late: most sandboxes have no App
+    # imported late, because most sandboxes have no App
     from cryptography.hazmat.primitives.asymmetric import rsa
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 

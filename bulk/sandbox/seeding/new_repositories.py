@@ -21,6 +21,6 @@ def keep(state: State, repositories: Sequence[NewRepositorySeed]) -> None:
 
 
 def kept(state: State) -> list[NewRepositorySeed]:
-    """Return what `keep` was given last."""
+    """Return the repositories that the last call of `keep` was given."""
     row = state.db.execute("SELECT value FROM meta WHERE key = ?", (_KEY,)).fetchone()
     return [] if row is None else msgspec.json.decode(row["value"], type=list[NewRepositorySeed])

@@ -1,6 +1,6 @@
-"""Notifications of a seed file: so many threads of one user about one repository.
+"""Notifications of a seed file: `count` threads of one user about one repository.
 
-The first is from `updated_at`, or from when the file was applied; each further one is a second older.
+The first thread is from `updated_at`, or from when the file was applied; each further one is a second older.
 """
 
 from __future__ import annotations

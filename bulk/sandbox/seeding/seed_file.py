@@ -1,4 +1,4 @@
-"""What a seed file may say, and how it is read: as YAML, or as JSON where its name ends in `.json`.
+"""The keys of a seed file, and how it is read: as YAML, or as JSON where its name ends in `.json`.
 
 Any of these keys, all optional; an unknown one is an error:
 
@@ -20,7 +20,7 @@ Any of these keys, all optional; an unknown one is an error:
                      installations: [{organization, repositories: [name], permissions, suspended}]}]
                    # or many generated organizations: installations: [{prefix, count, each, readme_bytes}]
 
-Pure but for the reading of the file; `seeds.py` says what becomes of each key.
+Pure but for the reading of the file; `seeds.py` applies the keys to the state.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class NewRepositorySeed(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class NewOrganizationsSeed(msgspec.Struct, forbid_unknown_fields=True):
-    """What organizations get that are created later."""
+    """The contents of organizations that are created later."""
 
     repositories: list[NewRepositorySeed] = []
 
@@ -116,7 +116,7 @@ class TeamSeed(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class LicenseSeed(msgspec.Struct, forbid_unknown_fields=True):
-    """The license. What is not given stays as it is."""
+    """The license. Fields that are not given stay as they are."""
 
     seats: Seats | None = None
     advanced_security_seats: Seats | None = None
@@ -126,7 +126,7 @@ class LicenseSeed(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class CommittersSeed(msgspec.Struct, forbid_unknown_fields=True):
-    """Who commits to a repository; takes the place of who did before."""
+    """The committers of a repository; they replace the earlier ones."""
 
     repository: FullName
     users: list[str]
@@ -164,10 +164,10 @@ class SeedFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read(path: Path) -> tuple[bytes, SeedFile]:
-    """Return the bytes of a seed file, and what it says.
+    """Return the bytes of a seed file, and its decoded contents.
 
     Raises:
-        SettingError: it can't be read, or says something that it can't mean; the message names the file and the place.
+        SettingError: the file can't be read, or has a wrong value; the message names the file and the place.
     """
     try:
         content = path.read_bytes()
@@ -180,7 +180,7 @@ def read(path: Path) -> tuple[bytes, SeedFile]:
         raise SettingError(
             f"--seed-data {path}: is not UTF-8, at byte {error.start + 1}: name a YAML or JSON file"
         ) from None
-    except (ValueError, RecursionError) as error:  # decoding, orjson and msgspec raise kinds of the first
+    except (ValueError, RecursionError) as error:  # errors of decoding, orjson and msgspec are ValueErrors
         reason = " ".join(str(error).split())
         raise SettingError(f"--seed-data {path}: {reason}") from None
     flaw = next(_flaws(seed), None)
@@ -190,7 +190,7 @@ def read(path: Path) -> tuple[bytes, SeedFile]:
 
 
 def _from_yaml(content: bytes) -> object:
-    # imported late: most sandboxes start without a seed in YAML
+    # imported late, because most sandboxes start without a seed in YAML
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 

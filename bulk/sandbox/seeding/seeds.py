@@ -1,8 +1,9 @@
-"""What a state begins with: the standard data, then what `--seed-data FILE` adds to it or replaces (`seed_file.py`).
+"""The first contents of a state: the standard data, then the additions and replacements of `--seed-data FILE`
+(`seed_file.py`).
 
-Who or what is there already (by login, name, slug or token, in any case) is replaced and keeps its id. Organizations
-that only a repository names are made, owned by whoever owns the standard ones. A file is applied to a state once:
-started again with the same file, the state goes on as it is. Either all of it takes effect, or an error names the file
+An entry that exists already (by login, name, slug or token, in any case) is replaced and keeps its id. Organizations
+that only a repository names are made, with the owners of the standard ones. A file is applied to a state once: started
+again with the same file, the state goes on as it is. Either all of the file takes effect, or an error names the file
 and the place.
 """
 
@@ -40,11 +41,11 @@ from bulk.sandbox.store.state import State
 
 ENTERPRISE_ID: Final = 1
 LICENSE_S: Final = 365 * 86_400.0
-"""How long a license lasts where nothing is said about it (seconds)."""
+"""How long a license lasts where its end is not given (seconds)."""
 
 
 def plant(state: State, settings: Settings, clock: Clock, directory: Path) -> None:
-    """Bring an opened state to what the settings ask for, and read its records into memory.
+    """Put the contents that the settings ask for into an opened state, and read its records into memory.
 
     Raises:
         SettingError: the seed file or a token of the settings can't be used; the state is as before.
@@ -99,11 +100,11 @@ STANDARD_TOKENS: Final[Mapping[str, str]] = {
     "sbx-installation": "an installation of acme-eng, ends after 60 minutes",
     "sbx-read-only": "octoadmin, may only read organizations",
 }
-"""The tokens of the standard data, and whose each of them is."""
+"""The tokens of the standard data, and the user of each."""
 
 
 STANDARD_PASSWORD: Final = "sbx-password"
-"""Of octoadmin, alice and bob."""
+"""The password of octoadmin, alice and bob."""
 
 
 def _standard_tokens(state: State) -> None:

@@ -1,4 +1,4 @@
-"""Apps and where they are installed: rows of the state, with the records that every request may need in memory."""
+"""Apps and their installations: rows of the state, with the records that every request may need in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Apps:
     """Finds Apps and installations, and makes their tokens. Called on the event loop's thread.
 
     Args:
-        mint_lag_s: a new token of an installation is not taken for so long (seconds).
+        mint_lag_s: how long a new token of an installation is refused after it was made (seconds).
     """
 
     def __init__(self, state: State, clock: Clock, mint_lag_s: float = 0.0) -> None:
@@ -48,7 +48,7 @@ class Apps:
 
     @property
     def every(self) -> list[App]:
-        """All of them, in the order of their ids."""
+        """Return all Apps, in the order of their ids."""
         return sorted({app.id: app for app in self._apps.values()}.values(), key=lambda app: app.id)
 
     def add_app(self, app: App) -> None:
@@ -161,7 +161,7 @@ class Apps:
         }
 
     def refresh(self, app: App, refresh: str) -> dict[str, object] | None:
-        """Return a new pair of tokens for a refresh token, which ends the old pair; None: it is none, or was used."""
+        """Return a new pair of tokens for a refresh token, which ends the old pair; None: it is unknown or was used."""
         row = self._state.db.execute(
             "DELETE FROM refresh_tokens WHERE digest = ? AND app_id = ? RETURNING *", (digest_of(refresh), app.id)
         ).fetchone()
@@ -171,7 +171,7 @@ class Apps:
         return self.grant(app, self._state.user_by_id(row["user_id"]))
 
     def app_of(self, token: Token) -> App | None:
-        """Return the App that a token belongs to; None: to none."""
+        """Return the App that a token belongs to; None: it belongs to no App."""
         return None if token.app_id is None else self._apps.get(str(token.app_id))
 
 

@@ -43,18 +43,18 @@ class Token:
     """A credential, without its text.
 
     Attributes:
-        id: which one it is; 0 for what is no token of the state (a JWT, a password).
-        kind: what sort of token it is.
-        user: whose it is; for an installation token, who installed it.
+        id: its number; 0 for a credential that is no token of the state (a JWT, a password).
+        kind: the kind of the token.
+        user: the user it belongs to; for an installation token, the user who installed the App.
         organization_id: the one organization that an installation token reaches; None: all that the user reaches.
-        scopes: of a classic or OAuth token.
-        permissions: name to `read` or `write`, of every other kind.
+        scopes: the scopes of a classic or OAuth token.
+        permissions: name to `read` or `write`, for every other kind.
         ends_at: from when on it is refused (UTC epoch seconds); None: never.
-        app_id: the App that it belongs to; None: to none.
-        installation_id: the installation that it is of; None: of none.
-        repository_ids: the repositories that it is limited to; None: it is not.
-        is_scoped: it was asked for with fewer repositories or permissions than the installation has.
-        usable_at: it is not taken before, because not every server knows of it yet (UTC epoch seconds).
+        app_id: the App that it belongs to; None: it belongs to no App.
+        installation_id: the installation that it belongs to; None: it is no installation token.
+        repository_ids: the repositories that it is limited to; None: it is not limited.
+        is_scoped: whether it was asked for with fewer repositories or permissions than the installation has.
+        usable_at: until when it is refused, because not every server knows of it yet (UTC epoch seconds).
         sso_ids: organizations that ask for single sign-on, which this token was not authorized for.
     """
 
@@ -74,7 +74,7 @@ class Token:
 
     @property
     def payer(self) -> str:
-        """Whose budgets pay for what it asks: all tokens that act for a user share his."""
+        """The payer of its requests: all tokens that act for a user share his budgets."""
         match self.kind:
             case TokenKind.INSTALLATION:
                 return f"installation:{self.installation_id or f'of organization {self.organization_id}'}"
@@ -93,7 +93,7 @@ class App:
         id, client_id: either names it as the issuer of a JWT.
         user: as whom it acts in its installations (`SLUG[bot]`).
         secret_digest: SHA-256 of its client secret; None: it has none.
-        permissions: what it asks of whoever installs it.
+        permissions: the permissions that it asks for when it is installed.
         keys: public keys as PEM, or files that hold them.
         token_s, interval_s: how long a user's token lasts, and how often it may be asked for in the device flow
             (seconds).
@@ -118,7 +118,7 @@ class Installation:
 
     Attributes:
         repository_ids: the selected repositories; None: all of them.
-        suspended_at: since when it is suspended (UTC epoch seconds); None: it is not.
+        suspended_at: since when it is suspended (UTC epoch seconds); None: it is not suspended.
     """
 
     id: int
@@ -144,7 +144,7 @@ class Organization:
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A repository. It names its organization by id, so that it follows when that is renamed."""
+    """A repository. It names its organization by id, so that a rename of the organization does not change it."""
 
     id: int
     organization_id: int

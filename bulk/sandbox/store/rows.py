@@ -1,4 +1,4 @@
-"""Rows of the state's file as records."""
+"""Conversion of rows of the state's file into records."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The state: one SQLite file, and the records that every request needs in memory above it.
 
-Users, tokens, memberships and organizations are all in memory; repositories as they are met. Whoever changes one of
-them goes through the methods here, so that memory and file never differ; areas use `db` for their own tables, changes
-inside `transaction()`. Everything is called on the event loop's thread, and no transaction spans an `await`.
+Users, tokens, memberships and organizations are all in memory; a repository is from its first use on. Every change of
+them must go through the methods here, so that memory and file never differ; areas use `db` for their own tables, with
+changes inside `transaction()`. All calls are made on the event loop's thread, and no transaction spans an `await`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ RepositorySource = Callable[[Organization, str], Repository | None]
 
 
 class State:
-    """What the platform knows.
+    """The state of the platform.
 
     Attributes:
         db: the open database (`sqlite3.Row` rows), for the areas' own tables.
         is_new: whether this start created it.
-        is_planted: whether it holds what it shall begin with; from then on a failed transaction undoes memory too.
-        token_changes: grows when a token is added, for whoever remembers which token a text is.
+        is_planted: whether it has its first contents; from then on a failed transaction undoes memory too.
+        token_changes: a number that grows when tokens or passwords change, for caches of tokens by their texts.
     """
 
     def __init__(self, db: sqlite3.Connection, clock: Clock, is_new: bool) -> None:
@@ -48,7 +48,7 @@ class State:
         self._organizations_by_id: dict[int, Organization] = {}
         self._roles: dict[tuple[int, int], str] = {}
         self._repositories: dict[tuple[int, str], Repository] = {}
-        # Organizations that have rows: a fleet has none, and needs no question to the file.
+        # Organizations whose repositories have rows: those of a fleet have none, so the file need not be asked.
         self._with_repositories: set[int] = set()
         self._sources: list[RepositorySource] = []
         self._rename_listeners: list[Callable[[str, str], None]] = []
@@ -63,7 +63,7 @@ class State:
             is_kept: whether it shall outlive a power cut; it always outlives this process.
 
         Raises:
-            SettingError: the file is not a sandbox's state, of another version, or can't be written.
+            SettingError: the file is not a sandbox's state, is of another version, or can't be written.
         """
         try:
             db = sqlite3.connect(path, isolation_level=None)
@@ -75,7 +75,7 @@ class State:
             if not is_new:
                 _check_version(db, path)
             db.execute("PRAGMA journal_mode=WAL")
-            # A killed sandbox loses nothing either way: what SQLite wrote, the system has.
+            # A killed sandbox loses nothing either way, because the system has all that SQLite wrote.
             db.execute(f"PRAGMA synchronous={'NORMAL' if is_kept else 'OFF'}")
         except sqlite3.Error as error:
             db.close()
@@ -86,11 +86,11 @@ class State:
         return cls(db, clock, is_new)
 
     def mark_version(self) -> None:
-        """Say in a new state which version it is of."""
+        """Write the version into a new state."""
         self.db.execute("INSERT INTO meta VALUES ('version', ?)", (SCHEMA_VERSION,))
 
     def load(self) -> None:
-        """Read what lives in memory anew."""
+        """Read the records that are kept in memory again."""
         for kept in (self._users, self._users_by_id, self._organizations, self._organizations_by_id):
             kept.clear()
         self._roles.clear()
@@ -114,9 +114,7 @@ class State:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Have all changes that are made inside take effect, or, where an exception comes, none. Not nested, no `await`
-        inside.
-        """
+        """Make all changes of the block take effect together, or none if it raises. Not nested, no `await` inside."""
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield self.db
@@ -129,8 +127,8 @@ class State:
             raise
 
     def allocate(self, kind: str, count: int = 1) -> int:
-        """Return the first of `count` ids of a kind (`organization`, `repository`, `snapshot`, …) that nobody had
-        before."""
+        """Return the first of `count` new ids of a kind (`organization`, `repository`, `snapshot`, …), which were never
+        used before."""
         row = self.db.execute(
             "INSERT INTO sequences VALUES (?, 1 + ?) ON CONFLICT (name) DO UPDATE SET next = next + ? RETURNING next",
             (kind, count, count),
@@ -233,7 +231,7 @@ class State:
             self.db.execute("INSERT OR IGNORE INTO lent_tokens VALUES (?, ?)", (digest, self._opened_at + lasts_s))
             row = self.db.execute("SELECT ends_at FROM lent_tokens WHERE digest = ?", (digest,)).fetchone()
             ends_at = float(row["ends_at"])
-        # Negative ids: never those of the file.
+        # Negative ids, which the file never has.
         number = -1 - len(self._tokens)
         self.token_changes += 1
         self._tokens[digest] = Token(number, TokenKind.CLASSIC, user, None, frozenset(scopes), {}, ends_at)
@@ -279,8 +277,8 @@ class State:
             self.set_role(organization, user, "owner")
 
     def role(self, organization: Organization, user: User) -> str | None:
-        """Return `owner`, `security_manager`, `member` or None. Enterprise owners and site administrators own
-        them all.
+        """Return `owner`, `security_manager`, `member` or None. Enterprise owners and site administrators own all
+        organizations.
         """
         if user.site_admin or user.enterprise_owner:
             return "owner"
@@ -348,7 +346,7 @@ class State:
         self._rename_listeners.append(listener)
 
     def tell_renamed(self, old: str, new: str) -> None:
-        """Call everybody who asked to be told of renames."""
+        """Call all listeners of renames."""
         for listener in self._rename_listeners:
             listener(old, new)
 
@@ -368,7 +366,7 @@ class State:
 
 
 def digest_of(text: str) -> bytes:
-    """Return how a token is kept: SHA-256 of its text."""
+    """Return the digest as which a token is kept: SHA-256 of its text."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
 
 

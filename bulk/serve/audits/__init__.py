@@ -1,1 +1,1 @@
-"""The pages of audits: their nights over time, what is violated and what changed. Blocking, and read only."""
+"""The pages of audits: their nights over time, violations and changes. Blocking, and read only."""

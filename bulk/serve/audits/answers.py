@@ -1,7 +1,7 @@
-"""What is answered of audits.
+"""The answers about audits.
 
-GET /api/audits                    all of them
-GET /api/audits/NAME               one; …/violations and …/changes are its lists
+GET /api/audits                    all audits
+GET /api/audits/NAME               one audit; …/violations and …/changes are its lists
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,25 +14,25 @@ from bulk.serve.audits.histories import Histories
 from bulk.serve.audits.rows import AuditRows
 
 Tell: TypeAlias = Callable[[web.Request, Callable[[], Any]], Awaitable[web.Response]]
-"""Answers with what the function returns, which is called in a thread."""
+"""Answers with the data that the function returns; the function is called in a thread."""
 
 _FILTERS = {"violations": ("policy", "severity", "status"), "changes": ("job", "kind")}
-"""List -> what it can be filtered by."""
+"""List -> the facts by which it can be filtered."""
 
 
 class NoSuchAudit(LookupError):
-    """There is none of that name."""
+    """There is no audit of that name."""
 
 
 class AuditAnswers:
-    """Answers what is asked of audits."""
+    """Answers the requests about audits."""
 
     def __init__(self, histories: Histories, pages: AuditPages, tell: Tell) -> None:
         self._histories, self._pages, self._tell = histories, pages, tell
         self._rows = AuditRows(histories)
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Return what is answered, and by whom."""
+        """Return the addresses and their handlers."""
         return [
             web.get("/api/audits", self._listed),
             web.get("/api/audits/{name}", self._one),

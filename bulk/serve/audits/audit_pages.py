@@ -1,4 +1,4 @@
-"""What the list of audits and the page of one say, as data: its nights, and each policy over time."""
+"""The list of audits and the page of one audit, as data: its nights, and each policy over time."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ MOST_NIGHTS = 400
 MOST_FIELDS = 20
 MOST_WAIVERS = 200
 TREND = 30
-"""Nights in a row of the list (count)."""
+"""How many nights a row of the list shows (count)."""
 
 
 class Going(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,8 +31,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """An audit in the list.
 
     Attributes:
-        why: it can't be read.
-        trend: what is violated after each of its last nights, oldest first; None: it was not compared.
+        why: why the audit can't be read; empty where it can.
+        trend: violations that are not waived, for each of its last nights, oldest first (count); None: the night was
+            not compared.
     """
 
     name: str
@@ -45,10 +46,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """A policy, as the last night that was compared found it, and what it found in each night before that is kept.
+    """A policy: its result in the last night that was compared, and its violations in every night that is kept.
 
     Attributes:
-        trend: violations that are not waived, one for each of `AuditPage.judged`; None: the policy was not there.
+        trend: violations that are not waived, one count for each of `AuditPage.judged`; None: the night had no such
+            policy.
     """
 
     now: PolicyResult
@@ -64,13 +66,14 @@ class Waived(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the page of an audit shows.
+    """All data of the page of an audit.
 
     Attributes:
-        nights: the newest first; `total`: how many there are. runs: names of the runs of those nights that are kept.
-        judged: the nights whose policies are kept, oldest first; the last one is what the page is about.
-        severities: violations that are not waived, by severity, one for each of `judged`.
-        is_cut: the last night found too much to be read here.
+        nights: the newest first; `total`: how many there are (count). runs: run of a night -> name of the run in the
+            fleet, for runs whose directories are kept.
+        judged: the nights whose policies are kept, oldest first; the page is about the last one.
+        severities: severity -> violations that are not waived, one count for each of `judged`.
+        is_cut: whether the results of the last night are too large to be read here.
     """
 
     name: str
@@ -89,7 +92,7 @@ class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Last(msgspec.Struct, frozen=True):
-    """Of the last night, what the page needs."""
+    """The part of the last night's results that the page needs."""
 
     drift: Drift
     waivers: Sequence[Waived]
@@ -97,20 +100,20 @@ class _Last(msgspec.Struct, frozen=True):
 
 
 class AuditPages:
-    """Makes them."""
+    """Makes the list of audits, and the page of each."""
 
     def __init__(self, histories: Histories, fleet: Fleet) -> None:
         self._histories, self._fleet = histories, fleet
 
     def listed(self) -> list[Row]:
-        """Return all audits; those that went wrong last come first."""
+        """Return all audits: first those that can't be read, then those whose last night had an exit code above 0."""
         going = self._going()
         rows = [self._row(audit, going.get(audit.name)) for audit in self._histories.all()]
         rows.sort(key=lambda row: (not row.why, row.last is None or not row.last.exit_code, row.name))
         return rows[:MOST_AUDITS]
 
     def of(self, name: str) -> AuditPage | None:
-        """Return the page of one; None where there is none of that name, or it can't be read."""
+        """Return the page of an audit; None where there is no audit of that name, or it can't be read."""
         audit = self._histories.find(name)
         if audit is None or audit.history is None:
             return None

@@ -1,7 +1,7 @@
-"""Which histories of audits there are, and what each of their nights has found.
+"""The histories of audits, and the results of their nights.
 
-A history has a name here, by which alone it is found: that of its folder, and for those of the second folder on its
-number before it (`2:fleet`). A night is known by the name of its run, which the history lists; so no address of a page
+A history is found only by its name here: the name of its folder, with the number of the parent folder before it from
+the second one on (`2:fleet`). A night is known by the name of its run, which the history lists; so no address of a page
 can name a path. Files are read again only when they have changed.
 """
 
@@ -23,9 +23,9 @@ from bulk.errors import BulkError
 T = TypeVar("T")
 
 FRESH_S = 2.0
-"""A look at which histories there are serves whoever asks within this time (seconds)."""
+"""How long the list of histories is used before the folders are read again (seconds)."""
 MOST_JUDGED_BYTES = 64 * 1024 * 1024
-"""What a larger night found is not read into memory; `bulk sql` shows it."""
+"""The results of a night in a larger file are not read into memory; `bulk sql` shows them (bytes)."""
 MOST_KEPT = 400
 _PREFIX = "audit:"
 
@@ -35,7 +35,7 @@ class _Policies(msgspec.Struct, frozen=True):
 
 
 class _Judged(msgspec.Struct, frozen=True):
-    """Of what a night found, the sums of its policies; nothing else of the file is decoded."""
+    """The sums of the policies from the results of a night; nothing else of the file is decoded."""
 
     judgement: _Policies = _Policies()
 
@@ -54,7 +54,7 @@ class Audit(msgspec.Struct, frozen=True):
 
 
 class Histories:
-    """The histories below some folders, each of which is one, or holds some."""
+    """The histories below some folders, each of which is a history, or holds histories."""
 
     def __init__(self, folders: Sequence[Path], clock: Clock) -> None:
         self._folders, self._clock = tuple(folders), clock
@@ -64,7 +64,7 @@ class Histories:
         self._lock = threading.RLock()
 
     def all(self) -> list[Audit]:
-        """Return them, in the order of their names."""
+        """Return all histories, in the order of their names."""
         with self._lock:
             if self._clock.monotonic() - self._looked_at >= FRESH_S:
                 self._found = {audit.name: audit for audit in self._read()}
@@ -96,7 +96,7 @@ class Histories:
         return self.cached(place_of(audit, run), "policies", _policies_of)
 
     def judged(self, audit: Audit, run: str) -> AuditResult | None:
-        """Return what a night found; None where it is not kept any more, or too large."""
+        """Return the results of a night; None where they are not kept any more, or are too large."""
         path = place_of(audit, run)
         try:
             if path.stat().st_size > MOST_JUDGED_BYTES:
@@ -106,7 +106,7 @@ class Histories:
             return None
 
     def cached(self, path: Path, what: str, make: Callable[[Path], T]) -> T | None:
-        """Return what `make` makes of a file, made anew when the file has changed; None where there is no file."""
+        """Return the result of `make` for a file, made anew when the file has changed; None where there is no file."""
         try:
             found = path.stat()
         except OSError:
@@ -151,7 +151,7 @@ def _below(folder: Path) -> list[Path]:
 
 
 def place_of(audit: Audit, run: str) -> Path:
-    """Return where stands what a night found."""
+    """Return the path of the file with the results of a night."""
     return audit.path / places.JUDGED / f"{run}.json"
 
 

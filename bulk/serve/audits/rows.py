@@ -1,6 +1,6 @@
-"""Lists of an audit: what is violated, and what changed in the nights that are kept; filtered, searched, in pages.
+"""The lists of an audit: violations, and changes in the nights that are kept; filtered, searched, in pages.
 
-Both are made once of the files of the nights, as the JSON that is sent, and kept until another night counts.
+Each list is made once from the files of the nights, as the JSON that is sent, and kept until another night counts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,13 +16,13 @@ from bulk.serve.audits.histories import Audit, Histories
 
 PAGE = 100
 MOST_ROWS = 20_000
-"""Rows of a list that are kept (count): the newest, or the most severe."""
+"""The most rows of a list that are kept (count): the newest changes, or the first violations."""
 MOST_VALUE = 300
-"""Longer values are cut (characters of their JSON)."""
+"""The length after which values are cut (characters of their JSON)."""
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One row of a list; `text`: what is searched, in lower case; `facts`: what is filtered by."""
+    """One row of a list; `text`: the text that is searched, in lower case; `facts`: the values that filters compare."""
 
     data: msgspec.Raw
     text: str
@@ -30,11 +30,12 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """A page: its rows, which one of those that fit is the first (counted from 0), and how many fit.
+    """A page: its rows, the place of its first row among those that fit (from 0), and how many rows fit (count).
 
     Attributes:
-        values: what can be chosen for each fact. night: that the list is about; empty: all that are kept.
-        is_cut: there are more than are listed here; `bulk sql` has them all.
+        values: the values of each fact that a filter can choose. night: the run of the night that the list is about;
+            empty: all nights that are kept.
+        is_cut: whether there are more rows than are listed here; `bulk sql` has them all.
     """
 
     rows: Sequence[msgspec.Raw]
@@ -54,13 +55,13 @@ class _List(msgspec.Struct, frozen=True):
 
 
 class AuditRows:
-    """Makes the lists."""
+    """Makes the lists of audits."""
 
     def __init__(self, histories: Histories) -> None:
         self._histories = histories
 
     def violations(self, audit: Audit, night: str, wanted: Mapping[str, str], query: str, first: int) -> Page:
-        """Return a page of what a night found; `night`: its run, or empty for the last one.
+        """Return a page of the violations of a night; `night`: its run, or empty for the last night.
 
         Args:
             wanted: facts that rows must have: `policy`, `severity` and `status`.
@@ -69,7 +70,7 @@ class AuditRows:
         return _page(found, night or (found.nights[-1].run if found.nights else ""), wanted, query, first)
 
     def changes(self, audit: Audit, night: str, wanted: Mapping[str, str], query: str, first: int) -> Page:
-        """Return a page of what changed, the newest first; `night`: in that night only.
+        """Return a page of the changes, the newest first; `night`: only those of the night of that run; empty: all.
 
         Args:
             wanted: facts that rows must have: `job` and `kind`.

@@ -1,1 +1,1 @@
-"""What a monitoring system reads: OpenMetrics, over HTTP and as a file."""
+"""Figures for monitoring systems: OpenMetrics over HTTP, and a text file."""

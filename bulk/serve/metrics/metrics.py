@@ -1,7 +1,8 @@
 """The figures of runs as text for a machine that collects metrics: OpenMetrics, or the older format for a text file.
 
-Labels are the run, its jobs, outcomes, codes, credentials and categories: none of them grows with the items. Of more
-than `MOST_JOBS` jobs the rest is one, `other`. A run that has ended is told for `KEPT_S` more. Source: OpenMetrics 1.0.
+Labels are the run, its jobs, outcomes, codes, credentials and categories: their number does not grow with the items.
+The jobs after the first `MOST_JOBS` are summed as one job, `other`. A run that has ended is reported for `KEPT_S` more
+seconds. Source: OpenMetrics 1.0.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,11 +21,11 @@ CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One run.
+    """The figures of one run.
 
     Attributes:
-        errors: job, code and items (count) of each.
-        latencies: answers in each class of `LATENCIES_S`, and above (counts); empty where none is known.
+        errors: job, code and items (count) of each kind of error.
+        latencies: answers in each class of `LATENCIES_S`, and above (counts); empty where no latency is known.
     """
 
     run: str
@@ -35,8 +36,12 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class AuditFigures:
-    """The last night of an audit that counts; `at`: when its run began (UTC epoch seconds); `good_at`: of the last one
-    that was compared, None where none was."""
+    """The last night of an audit that counts.
+
+    Attributes:
+        at: when the run of that night began (UTC epoch seconds).
+        good_at: when the last night that was compared began (UTC epoch seconds); None: no night was compared.
+    """
 
     audit: str
     at: float
@@ -68,7 +73,7 @@ class _Family:
 
 
 def is_told(run_state: RunState, now: float) -> bool:
-    """Return whether a run is told of: it goes on, or has ended within the last `KEPT_S`."""
+    """Return whether a run is reported: it goes on, or has ended within the last `KEPT_S` seconds."""
     if run_state.is_live:
         return True
     ends = [epoch.ended_at for epoch in run_state.epochs if epoch.ended_at is not None]
@@ -80,7 +85,7 @@ def text(runs: Iterable[Figures], audits: Iterable[AuditFigures] = (), *, is_cla
     """Return the figures of all runs and audits.
 
     Args:
-        is_classic: in the text format of Prometheus 0.0.4, which collectors of text files read.
+        is_classic: whether to use the text format of Prometheus 0.0.4, which collectors of text files read.
     """
     families = _families()
     for each in runs:

@@ -1,7 +1,8 @@
 """The text file that a run keeps up to date for a collector of metrics: `--metrics FILE`.
 
-A thread of its own looks at the run as anybody would, so that neither a slow disk nor a collector holds it up. The file
-is replaced as a whole, without times of its own, which collectors of text files refuse.
+A separate thread reads the run from outside, as `bulk status` does, so that neither a slow disk nor a collector holds
+the run up. The file is replaced as a whole; its samples have no timestamps, because collectors of text files refuse
+them.
 """
 
 import os
@@ -22,13 +23,13 @@ from bulk.serve.metrics.metrics_source import Latencies, figures
 EVERY_S = 15.0
 """How often the file is written anew (seconds)."""
 FIRST_S = 1.0
-"""How often it is tried until the run has a ledger (seconds)."""
+"""How often writing is tried until the run has a ledger (seconds)."""
 BEGINNING = b"# HELP bulk_"
-"""Of each such file: a comment that says what the first figure is."""
+"""The beginning of each such file: a comment that explains the first figure."""
 
 
 def is_replaceable(path: Path) -> bool:
-    """Return whether figures may take the place of what is there: earlier ones, or an empty file."""
+    """Return whether the file may be replaced: it has earlier figures, or is empty."""
     if not path.is_file():
         return False
     try:
@@ -39,10 +40,10 @@ def is_replaceable(path: Path) -> bool:
 
 
 class MetricsFile:
-    """Keeps the file up to date within its block, and writes it once more at the end.
+    """Keeps the file up to date within its `with` block, and writes the file once more at the end.
 
     Args:
-        say: told once, where the file can't be written.
+        say: called once with a message, if the file can't be written.
     """
 
     def __init__(self, path: Path, run_dir: Path, clock: Clock, say: Callable[[str], None]) -> None:
@@ -67,13 +68,13 @@ class MetricsFile:
             pause_s = EVERY_S if self._write() else FIRST_S
 
     def _write(self) -> bool:
-        """Return whether the run has anything to tell."""
+        """Write the file once; returns False where the run has no ledger yet."""
         part = self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
         try:
             view = LedgerView(self._run_dir)
             run_state = run_state_of(view, self._clock.now(), client.status(self._run_dir))
             found = figures(self._run_dir.name, run_state, view, self._latencies)
-        except BulkError:  # it has no ledger yet
+        except BulkError:  # the run has no ledger yet
             return False
         try:
             part.write_text(redact(metrics.text([found], is_classic=True)), encoding="utf-8")

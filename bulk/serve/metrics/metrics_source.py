@@ -24,7 +24,7 @@ _MOST_RUNS = 100
 
 
 class Latencies:
-    """Answers by how long they took, of each run; whole minutes are read once."""
+    """The counts of answers by how long they took, for each run; whole minutes are read only once."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[Path, tuple[int, list[int]]] = OrderedDict()
@@ -65,15 +65,17 @@ def figures(name: str, run_state: RunState, view: RunData, latencies: Latencies)
     """Return the figures of one run.
 
     Raises:
-        RunDirectoryError: its ledger can't be read.
+        RunDirectoryError: the ledger of the run can't be read.
     """
     sums = latencies.of(view)
     return Figures(name, run_state, view.error_counts(), sums if any(sums) else ())
 
 
 def fleet_text(fleet: Fleet, audits: Iterable[Audit], now: float, latencies: Latencies) -> str:
-    """Return the figures of all audits, and of all runs that go on or have just ended, as OpenMetrics; of what can't be
-    read there are none."""
+    """Return the figures of all audits, and of all runs that go on or have just ended, as OpenMetrics.
+
+    Runs and audits that can't be read are left out.
+    """
     return redact(metrics.text(_told(fleet, now, latencies), audit_figures(audits)))
 
 

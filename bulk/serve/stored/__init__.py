@@ -1,1 +1,1 @@
-"""Runs in a store that several machines work on, as the page shows them, and those machines. Blocking."""
+"""Runs in a store and the workers of the store, as the page shows them. Blocking."""

@@ -1,4 +1,4 @@
-"""The machines of a store: its workers and what they do, the shards of its runs, and the budgets that all share."""
+"""The cluster of a store: its workers and their work, the shards of its runs, and the budgets that workers share."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ _SQL = statements.load("overview")
 
 _TAGGED = re.compile(r"(.*) ([0-9a-f]{24})")
 SILENT_S = 30.0
-"""A worker that was not heard of for so long is `silent` where it holds shards, else `gone` (seconds)."""
+"""How long a worker must not have been heard of to be `silent` (if it holds shards) or `gone` (seconds)."""
 
 
 class Takeover(msgspec.Struct, frozen=True, kw_only=True):
-    """A shard that more than one worker has held; `holders`: how many times it was taken (count)."""
+    """A shard that was claimed more than once; `holders`: how many times it was claimed (count)."""
 
     run: str
     shard: int
@@ -32,14 +32,14 @@ class Takeover(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """Requests that a worker may send of a budget, and has not given account of (count)."""
+    """The requests of a budget that are lent to a worker, and that it has not reported as sent (count)."""
 
     worker: str
     tokens: int
 
 
 class SharedBudget(msgspec.Struct, frozen=True, kw_only=True):
-    """A budget that all workers spend; `free`: requests that may still be lent in this window (count)."""
+    """A budget from which all workers spend; `free`: requests that may still be lent in this window (count)."""
 
     platform: str
     credential: str
@@ -53,7 +53,7 @@ class SharedBudget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SharedAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """A credential as all workers see it: `paused_until`: nothing is sent with it before, because of `why`."""
+    """A credential as all workers see it; `paused_at`: the end of its pause, whose reason is `why`."""
 
     platform: str
     credential: str
@@ -63,7 +63,7 @@ class SharedAccount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it; `at`: by the store's clock."""
+    """The whole cluster; `at`: when it was read, by the store's clock."""
 
     at: float
     workers: Sequence[Worker]
@@ -74,17 +74,17 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterData:
-    """Reads it.
+    """Reads the data of the cluster from a store.
 
     Raises:
-        BulkError: the store can't be reached (of every method).
+        BulkError: the store can't be reached (raised by every method).
     """
 
     def __init__(self, store: StoreConnection) -> None:
         self._store = store
 
     def of_run(self, name: str, participants: Sequence[Participant], at: float) -> Shares:
-        """Return the shards of a run and its workers, those that hold some first; `at`: the store's time."""
+        """Return the shards of a run, and its workers, sorted by how many shards they hold; `at`: the store's time."""
         with self._store.using() as connection:
             found = [_shards(row) for row in connection.execute(_SQL["shards"], {"run": name})]
         workers = [
@@ -103,7 +103,7 @@ class ClusterData:
         return Shares(shards=found[0] if found else None, workers=workers[:100])
 
     def all(self) -> Cluster:
-        """Return the whole store's."""
+        """Return the data of the whole store."""
         with self._store.using() as connection:
             row = connection.execute(_SQL["now"]).fetchone()
             at = float(row[0]) if row else 0.0
@@ -193,6 +193,6 @@ def _budget(row: tuple[str, str, str, bytes], names: Mapping[int, str]) -> Share
 
 
 def _short(credential: str) -> str:
-    """Return the name, and the beginning of what tells two tokens of one name apart."""
+    """Return the name of a credential, with only the beginning of the tag that tells two tokens of one name apart."""
     found = _TAGGED.fullmatch(credential)
     return credential if found is None else f"{found[1]} {found[2][:4]}"

@@ -1,7 +1,7 @@
-"""The runs of a store: listed, opened, steered.
+"""The runs of a store on the page: how they are listed, opened and steered.
 
-What is listed is read by a thread of its own about once a second while somebody looks, so that a store that is slow or
-out of reach never holds the page up: then the list is that of before, and `trouble` says why.
+While a page is open, a separate thread reads the list about once a second, so that a store that is slow or out of reach
+never holds the page up: the list stays as it was then, and `trouble` says why.
 """
 
 import getpass
@@ -30,7 +30,8 @@ from bulk.store.runs import StoredRun
 from bulk.store.schema import refuse_other
 
 FRESH_S, WAIT_S, AGAIN_S = 1.0, 0.7, 5.0
-"""A list serves so long; so long is waited for a newer one; a store that was out of reach is asked again after that."""
+"""How long a list is used, how long a call waits for a newer list, and how long after a failure the store is asked
+again (seconds)."""
 _VERBS = {"pause": "pause", "resume": "resume", "stop": "cancel"}
 
 
@@ -54,16 +55,16 @@ class StoredRuns:
 
     @property
     def address(self) -> str:
-        """The store's, as it was named."""
+        """The address of the store, as the user gave it."""
         return str(self._store.address)
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections to the store."""
         self._listing.close()
         self._store.close()
 
     def runs(self) -> list[FleetRun]:
-        """Return all of them, as far as they are known by now."""
+        """Return all runs of the store, as far as they are known by now."""
         with self._lock:
             if self._reading is None and self._clock.monotonic() >= self._next_at:
                 self._reading = threading.Thread(target=self._read, name="store", daemon=True)
@@ -74,7 +75,7 @@ class StoredRuns:
         return list(self._found.values())
 
     def forget(self) -> None:
-        """Look anew the next time: somebody has just done something to a run."""
+        """Read the list again the next time, because a person has just steered a run."""
         self._next_at = float("-inf")
 
     def opened(self, name: str) -> Opened | None:
@@ -107,10 +108,10 @@ class StoredRuns:
         return self._cluster().all()
 
     def do(self, name: str, verb: str, args: Mapping[str, Any]) -> Done:
-        """Do what a person asks for, and return where the run stands then.
+        """Do what a verb says to a run, and return the state of the run after that.
 
         Raises:
-            NotDone: it was refused.
+            NotDone: the verb was refused.
         """
         run = self._find(name)
         if run is None:
@@ -130,7 +131,7 @@ class StoredRuns:
         return Done(state=state)
 
     def _open(self, run: StoredRun, args: Mapping[str, Any]) -> Done:
-        """Open the wave that the run waits for, or accept the one that is over its budget; workers go on at once."""
+        """Open the wave that the run waits for, or accept the wave that is over its budget; workers go on at once."""
         gate = closed_gate(run.why) if run.state in ("stopping", runs.STOPPED) else None
         if gate is None or args != {"wave": gate.wave}:
             raise NotDone("it does not wait for that wave any more")

@@ -1,4 +1,4 @@
-"""Where a run in a store stands: its sums, and what its workers said last, as if one process drove it. Pure."""
+"""The state of a run in a store, made of its sums and the last status of each worker, as if of one process. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -13,18 +13,18 @@ from bulk.status import BucketStatus, JobStatus, RunStatus, Wait, WaitKind
 from bulk.store.runs import COMPLETE, STOPPED, Participant, StoredRun
 
 HEARD_S = 60.0
-"""What a worker said longer ago counts no more (seconds)."""
+"""The age after which the status of a worker does not count any more (seconds)."""
 _STATES = {"stopping": "draining"}
-"""Words of the store -> those of a run."""
+"""State of a run in the store -> the word for it in a run state."""
 
 
 def state_of(
     run: StoredRun, participants: Sequence[Participant], errors: Iterable[tuple[str, str, int]], now: float
 ) -> RunState:
-    """Return it.
+    """Return the state of a run.
 
     Args:
-        errors: job, code and items of each kind of failure.
+        errors: job, code and items (count) of each kind of failure.
         now: this machine's time (UTC epoch seconds).
     """
     state = _STATES.get(run.state, run.state)
@@ -103,7 +103,7 @@ def _job(job: RunJob, said: JobStatus | None) -> JobStatus:
 
 
 def _waits(run: StoredRun, at_work: Sequence[RunStatus], left: int) -> tuple[Wait, ...]:
-    """Return what waits at any worker, each reason once; that no worker is there is one, too."""
+    """Return the waits of all workers, each reason once; if no worker is at work, that is the only wait."""
     if run.state == "running" and not at_work and not run.workers:
         return (Wait(f"a worker of {run.engine}: none is at work on it", None, left, WaitKind.NEEDS),)
     found: dict[tuple[WaitKind | None, str], Wait] = {}
@@ -115,7 +115,7 @@ def _waits(run: StoredRun, at_work: Sequence[RunStatus], left: int) -> tuple[Wai
 
 
 def _steady(wait: Wait) -> str:
-    """Return what a wait is for, without its rate: two workers spread one budget at rates of their own, and that is one
+    """Return the reason of a wait without its rate: two workers spread one budget at different rates, but for the same
     reason.
     """
     return wait.what.partition(",")[0] if wait.kind is WaitKind.PACE else wait.what
@@ -133,7 +133,7 @@ def _of_known(pick: Callable[[float, float], float], one: float | None, other: f
 
 
 def _buckets(at_work: Sequence[RunStatus], told: Sequence[RunStatus]) -> tuple[BucketStatus, ...]:
-    """Return each budget once: as who spoke last sees it, and what all have spent of it."""
+    """Return each budget once: as the newest status has it, but with the requests that all workers have spent."""
     used: dict[tuple[str, str], int] = {}
     waiting: dict[tuple[str, str], int] = {}
     newest: dict[tuple[str, str], BucketStatus] = {}

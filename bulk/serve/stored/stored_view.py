@@ -20,13 +20,13 @@ from bulk.store.view import StoreView
 _SQL = statements.load("overview")
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Lines of one page that are in memory at most."""
+"""The most bytes of lines of one page that are in memory."""
 MOST_NUMBER = 2**31 - 1
 """No job has a higher number, and no item a higher index."""
 
 
 class StoredView:
-    """It, on a connection that others use too."""
+    """The `RunData` of a run in a store, on a connection that others use too."""
 
     def __init__(self, store: StoreConnection, run: StoredRun) -> None:
         self._store, self._run = store, run
@@ -34,19 +34,20 @@ class StoredView:
 
     @property
     def run_dir(self) -> Path:
-        """Its name stands for its directory; the number keeps it apart from one of the same name before."""
+        """A path that stands for the run directory: the name of the run, and its number, which tells it from earlier
+        runs of the same name."""
         return Path("store:", self._run.name, str(self._run.id))
 
     def began_at(self) -> float:
-        """Return when it was submitted (UTC epoch seconds)."""
+        """Return when the run was submitted (UTC epoch seconds)."""
         return self._run.began_at
 
     def identity(self) -> RunIdentity:
-        """Return whose run it is."""
+        """Return the identity of the run."""
         return self._run.identity
 
     def error_counts(self) -> list[tuple[str, str, int]]:
-        """Return the sums that are kept with each commit."""
+        """Return job, code and items of each kind of failure (count)."""
         return self._lines.error_counts()
 
     def sums(self) -> Sequence[tuple[int, str, str, int]]:
@@ -55,7 +56,7 @@ class StoredView:
             return connection.execute(_SQL["sums"], (self._run.id,)).fetchall()
 
     def timeline(self, *, newest: bool = False, since: int = 0) -> list[Minute]:
-        """Return figures by time, of all workers together."""
+        """Return the figures by time, of all workers together; see `RunData`."""
         with self._store.using() as connection:
             found = connection.execute(_SQL["timeline"], (self._run.id, since)).fetchall()
         workers: dict[int, list[Minute]] = {}
@@ -67,7 +68,7 @@ class StoredView:
         return told[-1:] if newest else told
 
     def actions(self) -> list[Action]:
-        """Return what people did to it, in order."""
+        """Return the actions of people on the run, in order."""
         with self._store.using() as connection:
             found = connection.execute(_SQL["actions"], (self._run.id,)).fetchall()
         return [
@@ -76,7 +77,7 @@ class StoredView:
         ]
 
     def tallies(self) -> Mapping[int, object] | None:
-        """Return nothing: a store keeps none."""
+        """Return None, because a store keeps no tallies."""
         return None
 
     def page(
@@ -89,7 +90,7 @@ class StoredView:
         code: str = "",
         until: Place | None = None,
     ) -> list[Cut]:
-        """Return items behind a job number and an index, at most so many, in that order; `until`: none behind that."""
+        """Return the lines of ended items, in the order of job numbers and indexes; see `RunData`."""
         names = [each[0] for each in self._run.identity.jobs]
         if job and job not in names:
             return []
@@ -123,5 +124,5 @@ class StoredView:
                     yield Cut(job, index, lines[index][:CUT_BYTES], len(lines[index]))
 
     def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
-        """Return whole lines."""
+        """Return the whole lines of these items of a job, by index."""
         return self._lines.lines_of(job, indexes, most_bytes)

@@ -1,4 +1,4 @@
-"""What several workers told of one run, second by second, as if one process had told it. Pure."""
+"""The samples of several workers of one run, merged second by second, as if one process had made them. Pure."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,15 @@ from bulk.ledger.records import Minute
 from bulk.report.timeline import MINUTE_S, Sample
 
 HEARD_S = 2.5
-"""What a worker said longer ago does not tell how it is now (seconds): each says it once a second."""
+"""The age after which a worker's sample does not count as its present state (seconds): a worker makes one each second.
+"""
 
 
 def together(workers: Sequence[Sequence[Sample]]) -> list[Minute]:
-    """Return the minutes of all. `workers`: the samples of each, in order.
+    """Return the minutes of all workers together; `workers`: the samples of each worker, in order.
 
-    What ended is told once; what is in flight, allowed or waiting is the sum of what each said last.
+    Items that ended are counted once; requests in flight, allowed concurrency and waits are sums of each worker's last
+    sample.
     """
     by_second: dict[int, list[tuple[int, Sample]]] = {}
     for worker, samples in enumerate(workers):

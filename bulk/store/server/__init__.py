@@ -1,1 +1,1 @@
-"""A PostgreSQL of one's own, without an installation: its programs, one server, and a server that several share."""
+"""A private PostgreSQL without an installation: its programs, one server, and a server that several processes share."""

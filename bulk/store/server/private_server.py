@@ -1,7 +1,7 @@
-"""One PostgreSQL server of one's own: made, started, ended, started again.
+"""One private PostgreSQL server, which can be made, started, ended, and started again.
 
-Nothing is installed and no user is made. PostgreSQL refuses to run as root, so there it runs as another user, in a
-directory of its own. It listens on a socket in that directory and nowhere else, because it asks nobody for a password.
+Nothing is installed and no user is made. PostgreSQL refuses to run as root, so for root it runs as another user, in a
+directory of its own. It listens on a socket in that directory and nowhere else, because it asks for no password.
 """
 
 import contextlib
@@ -25,14 +25,14 @@ from bulk.store.server.programs import WHEEL_LIBRARIES, binaries
 _UNPRIVILEGED = ("postgres", "nobody")
 _LOG = "log"
 PORT = 5432
-"""Part of the name of its socket; nothing listens on the network."""
+"""The port number, which is a part of the name of the socket; nothing listens on the network."""
 
 MOST_BYTES = 103
-"""So long the path of a socket may be: on macOS, and 4 more on Linux (bytes)."""
+"""The most that the path of a socket may have on macOS; Linux allows 4 more (bytes)."""
 
 _PREFIX = "bulk-postgres-"
 _IN_USE = ".in-use"
-"""The end of the name of a file beside the data, which every process of the server holds as long as it lives."""
+"""The end of the name of a file beside the data, which every process of the server holds locked as long as it lives."""
 
 _SETTINGS = {"listen_addresses": "", "max_connections": "100", "shared_buffers": "64MB", "port": str(PORT)}
 if sys.platform == "linux":
@@ -41,17 +41,17 @@ _FORGETFUL = {"fsync": "off", "full_page_writes": "off", "autovacuum_naptime": "
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a server listens: in a folder of its own, which has `data/` and `log` as well."""
+    """Where a server listens: in a folder of its own, which has its `log` as well."""
 
     folder: str
 
     def store(self, database: str = "postgres") -> str:
-        """Return the address of one of its databases, for its superuser."""
+        """Return the address of one of the server's databases, for its superuser."""
         return f"postgresql://postgres@{quote(self.folder, safe='')}:{PORT}/{database}"
 
 
 def _runs_as() -> dict[str, object]:
-    """Return what a process of the server is started with, beside its own user."""
+    """Return the arguments of `subprocess` that run a process as another user; empty where this user is not root."""
     if os.geteuid() != 0:
         return {}
     known = {entry.pw_name: entry for entry in pwd.getpwall()}
@@ -62,12 +62,12 @@ def _runs_as() -> dict[str, object]:
 
 
 def _in_use(data: Path) -> IO[bytes]:
-    """Open the file that every process of a server holds locked as long as it lives."""
+    """Open the file that every process of the server with this data holds locked as long as it lives."""
     return open(data.with_name(data.name + _IN_USE), "wb")
 
 
 def _new_folder() -> Path:
-    """Return a new folder for a socket, whose name may not be long."""
+    """Return a new folder for the socket, below `/tmp` where the path of the socket would be too long otherwise."""
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     if len(os.fsencode(folder / f".s.PGSQL.{PORT}")) <= MOST_BYTES:
         return folder
@@ -76,22 +76,23 @@ def _new_folder() -> Path:
 
 
 class Server:
-    """One server and its folder: made, started, killed, started again.
+    """One server and its folder; the server can be ended or killed, and started again.
 
     Attributes:
-        folder: its socket and `log` are in it, and `data/` where no other place is named; `remove` takes it away. Only
-            its user can come in, or to the server.
+        folder: has the socket and `log`, and `data/` if no other place is named; `remove` deletes it. Only the user of
+            the server can open the folder, and so reach the server.
     """
 
     def __init__(self, *, is_durable: bool = True, data: Path | None = None) -> None:
-        """Make what is not there.
+        """Make the folder, and the data where there is none.
 
         Args:
-            is_durable: whether what it keeps survives a crash of the machine.
-            data: what it keeps is there, and stays. The folder above belongs to the server alone.
+            is_durable: whether the data survives a crash of the machine.
+            data: the folder of the data, which stays after `remove`. Its parent folder belongs to the server alone.
 
         Raises:
-            UsageError, RunStopped: there are no programs, or they can't make a database.
+            UsageError: the programs of PostgreSQL are not found.
+            RunStopped: the programs can't make a database.
         """
         programs = binaries()
         self._as = _runs_as()
@@ -107,7 +108,7 @@ class Server:
             raise
 
     def _set_up(self, programs: Path) -> None:
-        """Make what the server needs on the disk."""
+        """Make the folders and the data of the server."""
         self._data.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._as:
             for folder in {self.folder, self._data.parent}:
@@ -115,12 +116,12 @@ class Server:
         self._binaries = self._reachable(programs)
         if not self._data.exists():
             self._make()
-            if not self._data.is_relative_to(self.folder):  # it stays
-                os.sync()  # initdb would do so file by file: seconds
+            if not self._data.is_relative_to(self.folder):  # the data is to stay
+                os.sync()  # initdb would sync file by file, which takes seconds
 
     def _make(self) -> None:
         new = self._data.with_name(self._data.name + ".new")
-        shutil.rmtree(new, ignore_errors=True)  # of one that was killed
+        shutil.rmtree(new, ignore_errors=True)  # left behind by a process that was killed
         options = ["-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale", "--no-sync", "--no-instructions"]
         self._run("initdb", "-D", str(new), *options)
         new.rename(self._data)
@@ -130,10 +131,12 @@ class Server:
         return Place(str(self.folder)).store(database)
 
     def start(self) -> None:
-        """Start it, and wait until it takes connections; it waits for processes of one before that was killed.
+        """Start the server, and wait until it takes connections.
+
+        The start waits until all processes of an earlier server with this data, which was killed, have ended.
 
         Raises:
-            RunStopped: it ended before; the message has the end of its log.
+            RunStopped: the server ended before it took connections; the message has the end of its log.
         """
         settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
         with open(self.folder / _LOG, "ab") as log, _in_use(self._data) as held:
@@ -157,9 +160,11 @@ class Server:
             raise RunStopped(f"PostgreSQL ended with {code}: {text[-1000:]}")
 
     def _take_over_mark(self) -> None:
-        """Have the mark of a server that is known to be dead name this process, which PostgreSQL knows is none: another
-        one may have its number by now, or nobody has asked yet how it ended. The rest of the mark says what to clear
-        up.
+        """Write this process's number into the mark (`postmaster.pid`) of a server that is known to be dead.
+
+        PostgreSQL knows that its own parent process is no server. With the old number it might refuse to start: another
+        process may have that number by now, or the dead server may not have been waited for yet. The rest of the mark
+        says what to clear up.
         """
         mark = self._data / "postmaster.pid"
         if mark.exists():
@@ -167,14 +172,14 @@ class Server:
             mark.write_text("\n".join([str(os.getpid()), *rest]))
 
     def stop(self, with_signal: int = signal.SIGINT) -> None:
-        """End it: SIGINT ends its connections in an orderly way, SIGQUIT is a crash."""
+        """End the server: SIGINT ends its connections in an orderly way, SIGQUIT is like a crash."""
         if self._process is not None:
             self._process.send_signal(with_signal)
             self._process.wait()
             self._process = None
 
     def wait(self) -> bool:
-        """Wait until its process ends; False: it has none."""
+        """Wait until the server's process ends; returns False where the server has no process."""
         process = self._process
         if process is None:
             return False
@@ -182,13 +187,13 @@ class Server:
         return True
 
     def remove(self) -> None:
-        """End it and take its folder away."""
+        """End the server and delete its folder."""
         self.stop(signal.SIGQUIT)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @staticmethod
     def end_left_over(data: Path) -> None:
-        """End the server that has this data and whose keeper was killed; nobody may start one meanwhile."""
+        """End the server of this data, whose keeper was killed; no other process may start a server on it meanwhile."""
         if not data.parent.is_dir():
             return
         with _in_use(data) as held:
@@ -200,7 +205,7 @@ class Server:
                 fcntl.flock(held, fcntl.LOCK_EX)
 
     def _state(self) -> str:
-        # the last line of postmaster.pid tells; a connection would be slower to tell it
+        # the last line of postmaster.pid has the state; asking on a connection would be slower
         try:
             lines = (self._data / "postmaster.pid").read_text().splitlines()
         except OSError:
@@ -209,7 +214,7 @@ class Server:
         return lines[7] if is_mine and len(lines) > 7 else ""
 
     def _reachable(self, folder: Path) -> Path:
-        """Return the folder, or a copy of all that it needs where the server's user can't come to it."""
+        """Return the folder of the programs, or a copy with all that they need if the server's user can't reach it."""
         if not self._as or all(part.stat().st_mode & 0o005 == 0o005 for part in (folder, *folder.parents)):
             return folder
         copy, libraries = self.folder / "programs", folder.parents[2] / WHEEL_LIBRARIES

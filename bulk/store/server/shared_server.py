@@ -1,8 +1,8 @@
-"""A server that lives as long as somebody uses it: for tests, and for several workers on one machine.
+"""A server that lives as long as at least one process uses it: for tests, and for several workers on one machine.
 
-Everybody who uses it holds the writing end of a pipe with a name; when the last one lets go, or is killed, the server
-ends. What it keeps goes with it, or stays in the folder where its users meet, until `remove` takes that away. A server
-that crashes is started again.
+Each process that uses the server holds the writing end of a named pipe; when the last one lets go, or is killed, the
+server ends. Its data goes with it, or stays in the folder where its users meet (for root in a folder below `/var/tmp`)
+until `remove` deletes it. A server that crashes is started again.
 """
 
 import contextlib
@@ -27,25 +27,26 @@ from bulk.store.server.private_server import Place, Server
 _LOCK, _USERS, _ADDRESS, _KEEPER, _KEPT = "lock", "users", "address.json", "keeper", "kept.json"
 
 _LASTING = "/var/tmp"
-"""Where a server of root's keeps its data: its user can't come into most folders of root's."""
+"""Where a server that root starts keeps its data, because the server's user can't open most folders of root."""
 
 AGAIN_S = 1.0
-"""So long after it failed a server is started again (seconds)."""
+"""How long after a failed start a server is started again (seconds)."""
 
 DURABLE, FORGETFUL, KEPT = "durable", "forgetful", "kept"
-"""What survives: a crash of the machine; a crash of the server; also the last user."""
+"""What the data survives: DURABLE: a crash of the machine; FORGETFUL: a crash of the server alone; KEPT: a crash of the
+machine, and also the end of the last user."""
 
 
 @contextlib.contextmanager
 def shared_server(meeting: Path, survival: str = DURABLE) -> Iterator[Place]:
-    """Use the server of everybody who meets in this folder; the first one starts it, the last one ends it.
+    """Use the server that all processes with this meeting folder share; the first one starts it, the last one ends it.
 
     Args:
         meeting: a folder of this user.
         survival: `DURABLE`, `FORGETFUL` or `KEPT`.
 
     Raises:
-        UsageError, RunStopped: see `binaries`; it did not start.
+        RunStopped: the server did not start; the message has the reason.
     """
     meeting.mkdir(parents=True, exist_ok=True)
     with _locked(meeting / _LOCK):
@@ -58,7 +59,7 @@ def shared_server(meeting: Path, survival: str = DURABLE) -> Iterator[Place]:
 
 
 def remove(meeting: Path) -> None:
-    """Wait until the server of that folder has ended, which nobody uses any more, and take away all that it kept."""
+    """Wait until the server of that folder, which is not used any more, has ended, and delete all of its data."""
     with _locked(meeting / _KEEPER):
         data = _kept_data(meeting, is_to_make=False)
         if data is not None:
@@ -69,7 +70,7 @@ def remove(meeting: Path) -> None:
 
 
 def _take_away(data: Path) -> None:
-    """Take away what is kept: whoever is killed meanwhile leaves nothing that the next one takes for a database."""
+    """Delete the data; a process that is killed meanwhile leaves nothing that the next one takes for a database."""
     gone = data.with_name(data.name + ".gone")
     shutil.rmtree(gone, ignore_errors=True)
     with contextlib.suppress(FileNotFoundError):
@@ -85,7 +86,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _join(meeting: Path) -> IO[bytes] | None:
-    """Return the writing end of the pipe of a server that runs; None where none does: nobody reads it."""
+    """Return the writing end of the pipe of a running server; None where no process reads it, so that none runs."""
     try:
         return open(os.open(meeting / _USERS, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC), "wb")
     except OSError:
@@ -95,7 +96,7 @@ def _join(meeting: Path) -> IO[bytes] | None:
 def _start(meeting: Path, survival: str) -> IO[bytes]:
     (meeting / _USERS).unlink(missing_ok=True)
     os.mkfifo(meeting / _USERS, 0o600)
-    # Held until the server is ready: so the keeper of one that was killed meanwhile finds that nobody is left.
+    # Held until the server is ready: if this process is killed meanwhile, the keeper finds that the pipe has no user.
     reading = os.open(meeting / _USERS, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     writing = os.open(meeting / _USERS, os.O_WRONLY | os.O_CLOEXEC)
     starting = subprocess.run(
@@ -115,7 +116,7 @@ def _start(meeting: Path, survival: str) -> IO[bytes]:
 
 
 def _kept_data(meeting: Path, *, is_to_make: bool) -> Path | None:
-    """Return the folder of what is kept; None where there is none and none is to be made."""
+    """Return the folder of the data that is kept; None where there is none and none is to be made."""
     noted = meeting / _KEPT
     if noted.exists():
         return Path(msgspec.json.decode(noted.read_bytes(), type=str))
@@ -129,7 +130,7 @@ def _kept_data(meeting: Path, *, is_to_make: bool) -> Path | None:
         with replacing(noted) as file:
             file.write(msgspec.json.encode(str(folder / "data")))
     except OSError:
-        with contextlib.suppress(OSError):  # it is there where it is in a folder of root's
+        with contextlib.suppress(OSError):  # only the folder of a server that root starts exists already
             folder.rmdir()
         raise
     return folder / "data"
@@ -137,8 +138,9 @@ def _kept_data(meeting: Path, *, is_to_make: bool) -> Path | None:
 
 @contextlib.contextmanager
 def looked_at(meeting: Path) -> Iterator[Place | None]:
-    """Look at what the server of a folder has, without keeping it alive; where it has ended and what it kept is there,
-    it works again meanwhile. None: the folder never had one.
+    """Yield where the server of a folder listens, without keeping it alive; None: the folder never had a server.
+
+    If the server has ended and its data was kept, it is started again for the time of the block.
     """
     users = _join(meeting)
     if users is not None:
@@ -151,7 +153,7 @@ def looked_at(meeting: Path) -> Iterator[Place | None]:
 
 
 def place_of(meeting: Path) -> Place | None:
-    """Return where the server of a folder listens, or did; None: it never had one."""
+    """Return where the server of a folder listens, or has listened; None: the folder never had a server."""
     try:
         return msgspec.json.decode((meeting / _ADDRESS).read_bytes(), type=Place)
     except (OSError, msgspec.MsgspecError):
@@ -159,15 +161,15 @@ def place_of(meeting: Path) -> Place | None:
 
 
 def _forget_place(meeting: Path) -> None:
-    """Take away the folder of a server that ended without doing so."""
+    """Delete the folder of a server that has ended without deleting it."""
     place = place_of(meeting)
     if place is not None:
         shutil.rmtree(place.folder, ignore_errors=True)
 
 
 def keep(meeting: Path, survival: str) -> None:
-    """Run the server until nobody holds the pipe any more: the process of its own that `shared_server` starts."""
-    with _locked(meeting / _KEEPER):  # the one before has ended, or was killed
+    """Run the server until no process holds the pipe any more, in the separate process that `shared_server` starts."""
+    with _locked(meeting / _KEEPER):  # the keeper before this one has ended, or was killed
         data = _kept_data(meeting, is_to_make=True) if survival == KEPT else None
         if data is not None:
             Server.end_left_over(data)
@@ -180,7 +182,7 @@ def keep(meeting: Path, survival: str) -> None:
             (meeting / _ADDRESS).write_bytes(msgspec.json.encode(Place(str(server.folder))))
             _fall_silent()
             threading.Thread(target=_start_again, args=(server, ending, changing), daemon=True).start()
-            os.set_blocking(users, True)  # from now on the end of the file tells that nobody is left
+            os.set_blocking(users, True)  # from now on the end of the file says that the pipe has no user any more
             with open(users, "rb", buffering=0) as pipe:
                 while not _is_over(meeting, pipe):
                     pass
@@ -192,7 +194,7 @@ def keep(meeting: Path, survival: str) -> None:
 
 
 def _start_again(server: Server, ending: threading.Event, changing: threading.Lock) -> None:
-    """Start the server whenever it has crashed, until it is to end."""
+    """Start the server again each time that it has crashed, until it is to end."""
     while server.wait():
         with changing:
             if ending.is_set():
@@ -204,7 +206,7 @@ def _start_again(server: Server, ending: threading.Event, changing: threading.Lo
 
 
 def _is_over(meeting: Path, pipe: IO[bytes]) -> bool:
-    """Wait until nobody holds the pipe; False: somebody came while this was found out."""
+    """Wait until no process holds the pipe; returns False where another process has opened it meanwhile."""
     pipe.read()
     with _locked(meeting / _LOCK):
         os.set_blocking(pipe.fileno(), False)
@@ -213,12 +215,12 @@ def _is_over(meeting: Path, pipe: IO[bytes]) -> bool:
         finally:
             os.set_blocking(pipe.fileno(), True)
         if not is_used:
-            (meeting / _USERS).unlink(missing_ok=True)  # who comes now starts another one
+            (meeting / _USERS).unlink(missing_ok=True)  # a process that comes now starts another server
         return not is_used
 
 
 def _said_by(error: OSError) -> str:
-    """Return what an error of the file system says, and of which file; of several files, what the first one's says."""
+    """Return the message of an error of the file system, with the path of its file (the first of several)."""
     if isinstance(error, shutil.Error):
         _, place, why = error.args[0][0]
         return f"{place}: {why}"
@@ -226,7 +228,7 @@ def _said_by(error: OSError) -> str:
 
 
 def _fall_silent() -> None:
-    """Let go of the pipe to whoever waits for the server to be ready."""
+    """Close standard output and standard error: their end tells the starting process that the server is ready."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (1, 2):
         os.dup2(nothing, stream)
@@ -235,9 +237,9 @@ def _fall_silent() -> None:
 
 if __name__ == "__main__":
     if os.fork():
-        os._exit(0)  # who started it has no child to wait for
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the server ends with it
-    os.setsid()  # Ctrl-C is meant for who uses it
+        os._exit(0)  # the process that started the keeper has no child to wait for
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the server ends with its keeper
+    os.setsid()  # Ctrl-C is meant for the process that uses the server
     try:
         keep(Path(sys.argv[1]), sys.argv[2])
     except BulkError as flaw:

@@ -1,10 +1,10 @@
 """Attaching a code security configuration to repositories: `organization-configuration.attach`.
 
-The platform only accepts an attachment (202) and takes its time. With `wait` the list of the configuration's
-repositories is read until all that were selected are in it; for the other scopes, which repositories they mean can't be
-read, until the list stands still. Where licenses do not suffice only the free features are switched on, which no status
-says, so with `wait` the license is read before and after. Source: specification, Code security configurations,
-organization; operations.md, POST attach.
+The platform accepts an attachment (202) and does it in the background. With `wait` the list of the configuration's
+repositories is read until all selected repositories are in it. It can't be read which repositories the other scopes
+mean, so for these the list is read until it does not change any more. If licenses do not suffice, only the free
+features are switched on, which no status shows, so with `wait` the license is read before and after. Source:
+specification, Code security configurations, organization; operations.md, POST attach.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ from bulk_jobs.shared import configuration_fields as fields
 from bulk_jobs.shared import enterprises, names, pages, polling
 
 LOOKS_STILL = 4
-"""So many looks that show what was there before are taken for the end: nothing had to be changed."""
+"""After this many reads that show the same as before (count), nothing had to be changed, and the waiting ends."""
 
 _AS_BEFORE = "accepted; the repositories that have it are those of before, and which ones the scope means can't be read"
 _UNDER_WAY = frozenset(("attaching", "updating"))
@@ -53,7 +53,7 @@ _COMMITTERS = (
 )
 
 Held = Mapping[int, str]
-"""Id of each repository that has the configuration, and its status there (`attached` where the platform says none)."""
+"""Id of each repository that has the configuration -> its status (`attached` where the platform does not tell)."""
 
 
 class AttachConfigurationItem(ConfigurationItem, frozen=True, kw_only=True):
@@ -176,7 +176,7 @@ class AttachConfiguration(Operation[AttachConfigurationItem], Returns[Attachment
 
 
 def _follow(item: AttachConfigurationItem, before: Held, license_before: Any) -> Steps:
-    """Read the list until what was asked for is there, or the list stands still."""
+    """Read the list until it has the selected repositories, or does not change any more, and return the outcome."""
     selected = frozenset(item.selected_repository_ids or ())
     last: Held | None = None
     for look, pause_s in enumerate(polling.pauses(), start=1):
@@ -202,7 +202,7 @@ def _is_done(selected: frozenset[int], before: Held, last: Held | None, held: He
         statuses = {held.get(number) for number in selected}
         if statuses <= _THERE:
             return True
-        # what failed before may only be about to be tried again
+        # a repository whose status was bad before may be about to be tried again
         return None not in statuses and (held != before or look >= LOOKS_STILL)
     return held == last and (held != before or look >= LOOKS_STILL)
 
@@ -236,7 +236,7 @@ def _list(
 
 
 def _held(listing: pages.Listing) -> Held:
-    """Return what the entries of a list say: `{status, repository}`, or the repository itself."""
+    """Return the statuses from the entries of a list, which are `{status, repository}` or the repository itself."""
     found = {}
     for entry in listing.entries:
         repository = entry.get("repository", entry)
@@ -256,7 +256,7 @@ def _needs_licenses(item: ConfigurationItem) -> Generator[Request, Reply, bool]:
 
 
 def _license(item: AttachConfigurationItem) -> Generator[Request, Reply, Any]:
-    """Return the seats as they are now; None where the credential may not see them."""
+    """Return the present seats of the license; None where the credential may not see them."""
     path, query, shown, proof = "/enterprise/settings/license", "", _LICENSE, licenses.LICENSE
     if item.enterprise is not None:
         path = f"{enterprises.enterprise_path(item.enterprise)}/settings/billing/advanced-security"

@@ -258,7 +258,7 @@ def _proof_of_list(item: EnterpriseItem) -> Proof:
 
 
 def _named(name: str, listing: pages.Listing) -> dict[str, Any] | None:
-    """Return the configuration of that name; in another case only where none has exactly this one."""
+    """Return the configuration of that name: the one with exactly this name, else one with the name in another case."""
     form = normal_forms.name(name)
     alike = [each for each in listing.entries if normal_forms.name(each["name"]) == form]
     return next((each for each in alike if each["name"] == name), alike[0] if alike else None)

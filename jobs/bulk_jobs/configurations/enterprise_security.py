@@ -1,7 +1,7 @@
 """Legacy code security and analysis of an enterprise. The platform is closing it down in favour of configurations.
 
 Every change is an action that the platform starts (204) and does in the background; while one runs it refuses others as
-in progress, which the engine waits out. What becomes of the settings can be read; what becomes of an enablement in all
+in progress, which the engine waits out. The settings can be read afterwards; the result of an enablement in all
 repositories can't, so that is never called verified. Source: specification, Legacy enterprise code security and
 analysis; operations.md.
 """
@@ -34,7 +34,7 @@ from bulk_jobs.shared import enterprises, names, polling, refusals
 
 LINK = "secret_scanning_push_protection_custom_link"
 UNREADABLE = "advanced_security_enabled_new_user_namespace_repos"
-"""Can be set and not be read."""
+"""The setting that can be set but not read."""
 
 _UNREADABLE_NOTE = f"{UNREADABLE} can't be read back"
 _UNVERIFIED = "started; nothing that can be read shows when it is done in all repositories"
@@ -298,8 +298,8 @@ def _given(item: UpdateEnterpriseSecurityItem) -> dict[str, Any]:
 
 
 def _is_so(given: dict[str, Any], shown: Any) -> bool:
-    """Return whether all settings that can be read are as given; a null switch is off, one that is not shown is
-    neither."""
+    """Return whether all settings that can be read are as given; a null switch is off, and a switch that is not shown
+    is neither on nor off."""
     return all(
         _plain(name, shown.get(name)) == _plain(name, value) and (name in shown or name == LINK)
         for name, value in given.items()

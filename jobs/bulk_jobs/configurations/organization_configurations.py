@@ -22,7 +22,7 @@ from bulk_jobs.shared import names, normal_forms, pages, presence, proofs, refus
 
 _FOUND_OR_NOT = frozenset((200, 404))
 REPOSITORIES = proofs.listing({})
-"""What shows that an answer lists repositories; what its entries hold the specification leaves open."""
+"""The proof that an answer is a list of repositories; the specification leaves the fields of its entries open."""
 
 
 class ConfigurationItem(Item, frozen=True, kw_only=True):
@@ -226,7 +226,7 @@ class UpdateOrganizationConfiguration(
         gone = ", ".join(field for field in before if field not in kept)
         if not kept:
             return Irreversible(f"{gone} had no value before, and none can be given")
-        sent = fields.body_of(item, fields.UPDATED_FIELDS)  # all that is known where an earlier send had done it
+        sent = fields.body_of(item, fields.UPDATED_FIELDS)  # all that is known if an earlier send has done it
         left = {field: result.get(field, sent[field]) for field in before}
         place = {"org": item.org, "configuration_id": item.configuration_id}
         return Undo(
@@ -349,7 +349,7 @@ class SetDefaultConfiguration(Operation[SetDefaultItem], Returns[DefaultConfigur
 
 
 def lane_of(item: ConfigurationItem) -> str:
-    """Return the lane of everything that writes one configuration."""
+    """Return the lane of all items that write the same configuration."""
     return f"{item.org}/{item.configuration_id}"
 
 
@@ -358,14 +358,14 @@ def _path(item: ConfigurationItem) -> str:
 
 
 def _image(body: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a configuration shows of the fields of a body."""
+    """Return the fields of a body as a configuration shows them."""
     return {field: shown.get(field) for field in body}
 
 
 def _not_as_asked_for(
     differing: list[str], body: Mapping[str, Any], shown: Mapping[str, Any], lost: Lost
 ) -> NotApplied | Undecided:
-    """Return what a change whose answer was lost has left, where these fields are not as asked for."""
+    """Return how a change is settled whose answer was lost, and after which these fields are not as asked for."""
     before, found = lost.before, _image(body, shown)
     if not isinstance(before, dict) or (
         not fields.differences(before, found) and not fields.differences(found, before)
@@ -388,7 +388,7 @@ def _proof(item: ConfigurationItem, *about: proofs.About) -> Proof:
 
 
 def _look(item: ConfigurationItem, *, is_fresh: bool = False) -> Request:
-    """Return the read of one configuration: 200 where it is there."""
+    """Return the request that reads one configuration: its status is 200 where the configuration exists."""
     return Request(method="GET", path=_path(item), accept=_FOUND_OR_NOT, is_fresh=is_fresh, proof=_proof(item))
 
 

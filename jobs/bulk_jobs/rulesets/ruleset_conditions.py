@@ -1,6 +1,6 @@
-"""Where a ruleset applies, and who may pass its rules by.
+"""The conditions of a ruleset, and the actors who may bypass its rules.
 
-Types refuse what they can while an item is decoded; what only several fields together show is checked here. The
+Types refuse wrong values while an item is decoded; rules about several fields together are checked here. The
 conditions hold `ref_name` and exactly one of `repository_name`, `repository_id` and `repository_property`: the pairing
 names of the specification are labels, not keys. Source: specification, Rulesets; open-points.md (conditions).
 """
@@ -114,7 +114,7 @@ def flaws_of_conditions(conditions: Conditions | None, target: str) -> Iterator[
 
 
 def flaws_of_actors(actors: list[BypassActor], target: str) -> Iterator[ItemFlaw]:
-    """Yield what is wrong with those who may pass a ruleset for `target`."""
+    """Yield what is wrong with the actors who may bypass a ruleset for `target`."""
     for place, actor in enumerate(actors):
         field, kind = f"bypass_actors[{place}]", actor.actor_type
         if kind in _ACTORS_WITH_ID and not isinstance(actor.actor_id, int):
@@ -126,8 +126,7 @@ def flaws_of_actors(actors: list[BypassActor], target: str) -> Iterator[ItemFlaw
 
 
 def flaws_of_texts(field: str, value: Any) -> Iterator[ItemFlaw]:
-    """Yield what can't be sent of all the texts in `value`, a body's part as JSON values. A pattern may hold line
-    breaks."""
+    """Yield the texts in `value`, a part of a body in JSON, that can't be sent. A pattern may hold line breaks."""
     match value:
         case str():
             allowed = "\t\n\r" if field.endswith(".pattern") else ""

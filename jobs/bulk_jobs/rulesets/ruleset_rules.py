@@ -1,6 +1,6 @@
-"""The rules of a ruleset, with their parameters: `type` tells which one it is.
+"""The rules of a ruleset, with their parameters: the field `type` tells the rule.
 
-Types refuse what they can while an item is decoded. Source: specification, Rulesets; open-points.md (code_scanning).
+Types refuse wrong values while an item is decoded. Source: specification, Rulesets; open-points.md (code_scanning).
 """
 
 from typing import Annotated, Literal

@@ -1,8 +1,8 @@
-"""Rulesets: those of an organization listed and created, the history of an enterprise's read.
+"""Rulesets: list and create those of an organization, and read the history of those of an enterprise.
 
 Nothing in the specification says that a ruleset's name is unique, so every creation looks first, remembers the ids that
-it saw, and after a lost answer looks for a new one. A list shows neither target nor rules: the target is what `targets`
-filters by, and the rules are compared where the platform shows a single ruleset, which the specification leaves open.
+it saw, and after a lost answer looks for a new id. A list shows neither target nor rules: `targets` filters the list by
+target, and the rules are compared where the platform shows a single ruleset, which the specification leaves open.
 Source: specification, Rulesets; operations.md, POST org ruleset; open-points.md.
 """
 
@@ -37,7 +37,7 @@ _BODY = ("name", "target", "enforcement", "bypass_actors", "conditions", "rules"
 _NOT_COMPARED = "it exists; the platform does not show its conditions and rules, so they are not compared"
 
 _FORMS = {"name": normal_forms.name, "target": normal_forms.name, "enforcement": normal_forms.name}
-"""How the fields of a ruleset that every list or answer may show are compared; all others as texts."""
+"""The forms that compare the fields which every list or answer may show; all others are compared as texts."""
 
 _VERSIONS = proofs.listing({"version_id": int})
 
@@ -270,7 +270,7 @@ class CreateOrganizationRuleset(creations.RefusesItsLike[CreateRulesetItem], Ret
             _shown,
         )
         if isinstance(ended, Outcome):
-            # a summary does not tell its target, but the list filters by it
+            # a summary does not show its target, but the list was filtered by it
             filtered = yield from _list(item, targets=item.target)
             if all(entry["id"] != ended.result["id"] for entry in filtered.entries):
                 why = filtered.why or f"the new ruleset {item.name} is not listed for the target {item.target}"
@@ -285,7 +285,7 @@ def _list(item: CreateRulesetItem, targets: str | None = None) -> Generator[Requ
 def _exists(
     item: CreateRulesetItem, found: list[dict[str, Any]], refusal: Reply | None
 ) -> Generator[Request, Reply, Outcome]:
-    """Return how an item ends whose name these rulesets have."""
+    """Return the outcome of an item if these rulesets have its name already."""
     status = refusal.status if refusal is not None else None
     why = f"a ruleset {item.name} exists already in {item.org}"
     if item.if_exists == "fail":
@@ -307,7 +307,7 @@ def _exists(
 
 
 def _whole(item: CreateRulesetItem, entry: dict[str, Any]) -> Generator[Request, Reply, dict[str, Any] | None]:
-    """Return a ruleset with its rules, where the platform shows it: the specification does not say that it does."""
+    """Return a ruleset with its rules, where the platform shows it, which the specification leaves open; else None."""
     number = entry.get("id")
     if not isinstance(number, int):
         return None
@@ -318,7 +318,8 @@ def _whole(item: CreateRulesetItem, entry: dict[str, Any]) -> Generator[Request,
 
 
 def _differences_of_summary(item: CreateRulesetItem, entry: dict[str, Any]) -> Generator[Request, Reply, str]:
-    """Return what of a summary is not as asked for: its enforcement, and the target, which the list filters by."""
+    """Return the fields of a summary that are not as asked for: its enforcement, or the target, by which the list is
+    filtered."""
     differences = normal_forms.differences({"enforcement": item.enforcement}, entry, _FORMS)
     listing = yield from _list(item, targets=item.target)
     if listing.flaw is not None:
@@ -329,7 +330,7 @@ def _differences_of_summary(item: CreateRulesetItem, entry: dict[str, Any]) -> G
 
 
 def _body(item: CreateRulesetItem) -> dict[str, Any]:
-    """Return the ruleset as it is sent: the target always, whatever else only where it is given."""
+    """Return the ruleset as it is sent: always with the target, and with all other fields only where they are given."""
     given: dict[str, Any] = {**msgspec.to_builtins(item), "target": item.target}
     return {name: given[name] for name in _BODY if name in given}
 
@@ -348,8 +349,7 @@ def _history(item: RulesetItem) -> str:
 
 
 def _flaw_of_created(item: CreateRulesetItem, shown: Mapping[str, Any]) -> str:
-    """Return what an answer to the creation says besides the name: the target and the enforcement, where it says
-    them."""
+    """Return what is wrong with the target or the enforcement in an answer to the creation, where it shows them."""
     asked = {"name": item.name, "target": item.target, "enforcement": item.enforcement}
     told = {field: value for field, value in asked.items() if shown.get(field) is not None}
     differing = normal_forms.differences(told, shown, _FORMS)

@@ -1,7 +1,7 @@
-"""Code security configurations: the values of their fields, what goes into a body, and whether one is as asked for.
+"""Code security configurations: the values of their fields, the bodies of requests, and the comparison with an item.
 
-What an item does not give is not sent; null is sent, where the platform takes it. Source: specification, Code security
-configurations, Body fields.
+A field that an item does not give is not sent; a null is sent, where the platform takes it. Source: specification, Code
+security configurations, Body fields.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -76,7 +76,7 @@ class BypassOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 _FORMS = {"name": normal_forms.name}
-"""How the name is compared; everything else as texts, which the platform may trim."""
+"""The form that compares the name; all other fields are compared as texts, which the platform may trim."""
 
 CREATED_FIELDS = (
     "name",
@@ -103,10 +103,10 @@ CREATED_FIELDS = (
     "private_vulnerability_reporting",
     "enforcement",
 )
-"""What a body may hold that creates a configuration."""
+"""The fields that the body of a creation may have."""
 
 CONFIGURATION: proofs.Kinds = {"id": int, "name": str}
-"""What every configuration has."""
+"""The fields that every configuration has."""
 
 UPDATED_FIELDS = (
     *CREATED_FIELDS,
@@ -114,22 +114,22 @@ UPDATED_FIELDS = (
     "secret_scanning_delegated_bypass",
     "secret_scanning_delegated_bypass_options",
 )
-"""What a body may hold that changes one."""
+"""The fields that the body of an update may have."""
 
 
 def body_of(item: msgspec.Struct, fields: Iterable[str]) -> dict[str, Any]:
-    """Return those of `fields` that the item gives, as JSON values."""
+    """Return the values of those `fields` that the item gives, as JSON values."""
     given = ((field, getattr(item, field)) for field in fields)
     return {field: msgspec.to_builtins(value) for field, value in given if value is not UNSET}
 
 
 def differences(asked: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
-    """Return the fields of a body that a configuration does not have as asked for; none: it is so."""
+    """Return the fields of a body that are not as asked for in a configuration; empty: all are."""
     return normal_forms.differences(asked, found, _FORMS)
 
 
 def flaws_of_texts(name: str | UnsetType, description: str | UnsetType) -> Iterator[ItemFlaw]:
-    """Yield what is wrong with the words of a configuration."""
+    """Yield what is wrong with the name and the description of a configuration."""
     if isinstance(name, str):
         flaw = names.flaw_of_text(name)
         if flaw or not name.strip():
@@ -148,21 +148,21 @@ def flaws_of_organization(org: str) -> Iterator[ItemFlaw]:
 
 
 def flaw_of_shown(asked: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
-    """Return which field of an answer is not what was asked for; what it does not show proves nothing either way."""
+    """Return which field of an answer is not what was asked for; empty where all fields that it shows are."""
     differing = differences({field: value for field, value in asked.items() if field in shown}, shown)
     return f"its {differing[0]} is not what was asked for" if differing else ""
 
 
 def proof_in_organization(org: str, configuration_id: int, *about: proofs.About) -> Proof:
-    """Return what shows that an answer is this configuration, and what else is said of it."""
+    """Return the proof that an answer is this configuration, with the further checks of `about`."""
     return proofs.entry(CONFIGURATION, proofs.naming(id=configuration_id), proofs.of_kind("orgs", org), *about)
 
 
 def path_in_organization(org: str, configuration_id: int) -> str:
-    """Return where a configuration lies in an organization."""
+    """Return the path of a configuration in an organization."""
     return f"/orgs/{urls.segment(org)}/code-security/configurations/{configuration_id}"
 
 
 def things_in_organization(org: str, configuration_id: int) -> tuple[str, ...]:
-    """Return where the configuration lies that an item changes."""
+    """Return the place of the configuration that an item changes."""
     return (path_in_organization(org, configuration_id).casefold(),)

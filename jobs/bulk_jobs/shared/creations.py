@@ -1,9 +1,9 @@
-"""What became of a creation whose answer was lost, told by what is new in a list.
+"""How a creation whose answer was lost is settled: by the things that are new in a list.
 
-New is what has an id that the look before the request did not show, and lies where this run has made nothing since.
-Exactly one new thing that is as asked for, in the platform's normal form, is the one. A new thing that is not may be
-ours, shown otherwise in a way that nobody foresaw: then nobody knows, and nothing is sent again. Source: operations.md
-(policies U and K).
+A thing is new if the read before the request did not show its id, and this run has made no thing at its place since. If
+exactly one new thing is as asked for, in the platform's normal form, it is the one that was created. A new thing that
+is not as asked for may still be ours, shown in a form that was not foreseen: then the outcome is undecided, and nothing
+is sent again. Source: operations.md (policies U and K).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,14 +20,14 @@ Thing = Mapping[str, Any]
 
 
 class RefusesItsLike(CreatesNames[ItemT]):
-    """A creation that fails where its like is there, unless `if_exists` of its item says that this counts as it."""
+    """A creation that fails if an equal thing exists already, unless `if_exists` of its item lets that one count."""
 
     def steps_to_look_back(self, item: ItemT) -> Steps:
         return self.steps(msgspec.structs.replace(item, if_exists="unchanged"))
 
 
 def ids(things: Sequence[Thing]) -> list[Any]:
-    """Return the before-image of a creation: the ids that are there."""
+    """Return the before-image of a creation: the ids of the things that exist."""
     return [thing["id"] for thing in things]
 
 
@@ -40,15 +40,16 @@ def settled(
     shown_otherwise: Callable[[Thing], list[str]],
     shown: Callable[[Thing], Any],
 ) -> Outcome | NotApplied | Undecided:
-    """Return how a creation ended, of which the answer was lost.
+    """Return how a creation ended whose answer was lost.
 
     Args:
-        kind: what is created, with its article, as `a webhook`.
-        collection: path below which its like lies, percent-encoded.
-        things: those that are there now.
-        differences: which fields of a thing are not as asked for, in their normal forms; none: it may be ours.
-        shown_otherwise: which fields of an equal thing are written otherwise than they were asked for.
-        shown: what a result shows of a thing.
+        kind: the kind of thing that is created, with its article, as `a webhook`.
+        collection: the path below which such things lie, percent-encoded.
+        things: the things that exist now.
+        differences: returns the fields of a thing that are not as asked for, in their normal forms; none: the thing
+            may be ours.
+        shown_otherwise: returns the fields of an equal thing that are written otherwise than they were asked for.
+        shown: returns the result for a thing.
     """
     before = lost.before
     if not isinstance(before, list):

@@ -51,5 +51,5 @@ def flaws_of_team(team: str) -> Iterator[ItemFlaw]:
 
 
 def enterprise_path(enterprise: str) -> str:
-    """Return where everything of an enterprise lies."""
+    """Return the path below which everything of an enterprise lies."""
     return f"/enterprises/{urls.segment(enterprise)}"

@@ -1,6 +1,6 @@
-"""The kinds of events that a webhook can be told of, as far as they are public.
+"""The kinds of events for which a webhook can ask, as far as they are public.
 
-The specification names none (open-points.md), so that an item may insist on another one.
+The specification names none (open-points.md), so an item may insist on a kind that is not in this list.
 """
 
 import re
@@ -43,7 +43,7 @@ def flaws_of_events(events: Sequence[str] | None, *, may_be_unknown: bool) -> It
 
 
 def _expected(event: str) -> str:
-    """Return the names that may have been meant, or what a name looks like."""
+    """Return a hint: the names that may have been meant, or the form of a name."""
     import difflib
 
     near = difflib.get_close_matches(event[:_MOST_SHOWN].lower(), sorted(KNOWN), n=2)

@@ -1,7 +1,7 @@
-"""What a webhook is told to be, and how that compares with one that is there.
+"""The settings of a webhook, and their comparison with a webhook that exists.
 
-A secret is never shown by the platform, so it is never compared, and whoever writes one can't read back whether it
-arrived. What a platform answers is passed on with the secret masked, whether the platform masks it or not. Source:
+The platform never shows a secret, so it is never compared, and no read can show whether a written secret arrived.
+Answers of the platform are passed on with the secret masked, whether the platform masks it or not. Source:
 specification, Organization webhooks; operations.md, POST org hook and PATCH hook.
 """
 
@@ -22,7 +22,8 @@ from bulk_jobs.shared.event_names import ALL_EVENTS
 MASK = "********"
 
 VOLATILE = frozenset({"url", "*_url"})
-"""Of a webhook: where it lies changes by itself; where its events go, `config.url`, is what it is."""
+"""Fields of a webhook that change by themselves: the addresses at which it lies. `config.url`, where its events go, is
+not one of them."""
 
 _is_mask = re.compile(r"[*•]+").fullmatch
 _FORMS: Mapping[str, normal_forms.Form] = {
@@ -30,7 +31,7 @@ _FORMS: Mapping[str, normal_forms.Form] = {
     "content_type": normal_forms.name,
     "insecure_ssl": normal_forms.switch,
 }
-"""How the fields of a configuration that can be read are compared."""
+"""The forms that compare the fields of a configuration that can be read."""
 
 _DEFAULTS = {"content_type": "form", "insecure_ssl": "0"}
 _INSECURE = (
@@ -43,10 +44,10 @@ _DROPS = (
 )
 
 HOOK: proofs.Kinds = {"id": int, "config": dict}
-"""What every webhook has."""
+"""The fields that every webhook has."""
 
 CONFIG_SHOWN = proofs.entry({"url": str})
-"""What shows that an answer is a webhook's configuration."""
+"""The proof that an answer is the configuration of a webhook."""
 
 HookId = Annotated[int, Meta(ge=1, le=2**53, description="id of the webhook", examples=[4001])]
 Url = Annotated[
@@ -105,12 +106,12 @@ def hook_path(item: HookItem) -> str:
 
 
 def things(item: HookItem) -> tuple[str, ...]:
-    """Return where the webhook lies that an item changes."""
+    """Return the place of the webhook that an item changes."""
     return (urls.place(hooks_path(item.org), item.hook_id),)
 
 
 def shows(result: Any, body: Any) -> bool:
-    """Return whether a webhook of an answer, or its configuration, shows what a change with that result has left."""
+    """Return whether an answer's body, a webhook or its configuration, is as a change with that result has left it."""
     if not isinstance(result, dict) or not isinstance(body, dict):
         return False
     if "config" in result and "config" in body:
@@ -119,35 +120,35 @@ def shows(result: Any, body: Any) -> bool:
 
 
 def proof_of_hook(item: HookItem, *about: proofs.About) -> Proof:
-    """Return what shows that an answer is this webhook, and what else is said of it."""
+    """Return the proof that an answer is this webhook, with the further checks of `about`."""
     return proofs.entry(HOOK, proofs.naming(id=item.hook_id), proofs.of_kind("orgs", item.org), *about)
 
 
 def proof_of_hooks(org: str) -> Proof:
-    """Return what shows that an answer lists webhooks, none of another organization."""
+    """Return the proof that an answer is a list of webhooks, none of which is another organization's."""
     return proofs.listing(HOOK, proofs.of_kind("orgs", org))
 
 
 def given(config: HookConfig) -> dict[str, Any]:
-    """Return a configuration as it is sent: what was not given is left out."""
+    """Return a configuration as it is sent, without the fields that were not given."""
     fields: dict[str, Any] = msgspec.to_builtins(config)
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def wanted_events(events: Sequence[str]) -> list[str]:
-    """Return the kinds of events, each once; all of them swallow single ones."""
+    """Return the kinds of events, each once; `*` replaces all others."""
     return [ALL_EVENTS] if ALL_EVENTS in events else list(dict.fromkeys(events))
 
 
 def differences(
     wanted: Mapping[str, Any], found: Mapping[str, Any], *, may_have_more_events: bool = False
 ) -> list[str]:
-    """Return the dotted names of what is not as wanted. Secret, user name and password are not compared.
+    """Return the dotted names of the fields that are not as wanted. Secret, user name and password are not compared.
 
     Args:
-        wanted: of `config` (an object), `events` and `active` those that matter.
+        wanted: those of the fields `config` (an object), `events` and `active` that matter.
         found: a webhook as the platform shows it.
-        may_have_more_events: whether one that is told of more than is wanted is as wanted.
+        may_have_more_events: whether a webhook that gets more kinds of events than are wanted counts as wanted.
     """
     different = [f"config.{name}" for name in config_differences(wanted.get("config") or {}, found.get("config"))]
     if "events" in wanted:
@@ -165,7 +166,7 @@ def _event_names(events: Any) -> set[Hashable]:
 
 
 def config_differences(wanted: Mapping[str, Any], found: Any) -> list[str]:
-    """Return names of what is not as wanted in a configuration as the platform shows it, each in its normal form."""
+    """Return the names of the fields of a configuration that are not as wanted, each compared in its normal form."""
     shown = found if isinstance(found, dict) else {}
     different = []
     for name, form in _FORMS.items():
@@ -176,21 +177,21 @@ def config_differences(wanted: Mapping[str, Any], found: Any) -> list[str]:
 
 
 def image_of_config(wanted: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a configuration shows of the fields that are wanted, and the mask of a secret where it has one."""
+    """Return the wanted fields of a configuration as it shows them, and the mask of a secret where it has one."""
     shown = {name: value for name in _FORMS if name in wanted and (value := config.get(name)) is not None}
-    # what is not shown has the platform's own value
+    # a field that is not shown has the platform's default
     image = {**{name: value for name, value in _DEFAULTS.items() if name in wanted}, **shown}
     return {**image, "secret": MASK} if config.get("secret") else image
 
 
 def image_of_hook(hook: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all of a webhook that can be read and compared; the mask of a secret where it has one."""
+    """Return all fields of a webhook that can be read and compared, and the mask of a secret where it has one."""
     config = image_of_config(_FORMS, hook["config"])
     return {"config": config, **{name: hook[name] for name in ("events", "active") if name in hook}}
 
 
 def shown_otherwise(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> list[str]:
-    """Return what of an equal webhook the platform writes otherwise than it was asked for."""
+    """Return the fields of an equal webhook that the platform writes otherwise than they were asked for."""
     config = wanted.get("config") or {}
     found = [f"config.{name}" for name in _FORMS if name in config and hook["config"].get(name) != config[name]]
     return [*found, "events"] if "events" in wanted and wanted["events"] != hook.get("events") else found
@@ -202,14 +203,14 @@ def has_secret(config: Any) -> bool:
 
 
 def shown(hook: Any) -> Any:
-    """Return a webhook of an answer, its secret masked for certain."""
+    """Return a webhook of an answer with its secret masked, without user name and password."""
     if isinstance(hook, dict) and isinstance(hook.get("config"), dict):
         return {**hook, "config": shown_config(hook["config"])}
     return hook
 
 
 def shown_config(config: Any) -> Any:
-    """Return a configuration of an answer, its secret masked for certain, without user name and password."""
+    """Return a configuration of an answer with its secret masked, without user name and password."""
     if not isinstance(config, dict):
         return config
     kept = {name: value for name, value in config.items() if name not in ("secret", "username", "password")}
@@ -217,7 +218,7 @@ def shown_config(config: Any) -> Any:
 
 
 def flaws_of_organization(item: OrganizationItem) -> Iterator[ItemFlaw]:
-    """Yield what is wrong with the name."""
+    """Yield what is wrong with the name of the organization."""
     flaw = names.flaw_of_owner(item.org)
     if flaw:
         yield ItemFlaw("org", flaw)
@@ -254,7 +255,7 @@ def flaws_of_config(
 
 
 def flaws_of_dropping(secret: str | None, *, drops: bool, prefix: str = "config.") -> Iterator[ItemFlaw]:
-    """Yield what is wrong with an update's secret: it must be given, or given up."""
+    """Yield what is wrong with the secret of an update: it must be given, or `drop_secret` must say to drop it."""
     if secret is None and not drops:
         yield ItemFlaw(f"{prefix}secret", _DROPS)
     if secret is not None and drops:

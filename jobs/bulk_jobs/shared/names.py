@@ -1,7 +1,8 @@
-"""The names that items carry: their types, as `bulk operations NAME` shows them, and what the platform takes for one.
+"""The names that items carry: their types, as `bulk operations NAME` shows them, and the forms that the platform takes.
 
 Lengths stand in the types and are refused while an item is decoded; forms are checked here, in words a person can use.
-A `flaw_of_…` returns why a text can't be used, and nothing where it can. Source: specification, Conventions and Limits.
+A `flaw_of_…` returns why a text can't be used, and an empty text where it can. Source: specification, Conventions and
+Limits.
 """
 
 import re
@@ -107,7 +108,7 @@ class DatedPerson(Person, frozen=True, kw_only=True, forbid_unknown_fields=True,
 def flaws_of_repository(owner: str, repo: str) -> Sequence[ItemFlaw]:
     """Return what is wrong with `owner` and `repo`."""
     if _is_owner(owner) and _is_repo(repo) and repo not in (".", "..") and repo[-4:].lower() != ".git":
-        return ()  # as nearly always; asked for each item
+        return ()  # the usual case, made fast because it is checked for each item
     found = (("owner", flaw_of_owner(owner)), ("repo", flaw_of_repo(repo)))
     return [ItemFlaw(field, flaw) for field, flaw in found if flaw]
 
@@ -188,7 +189,7 @@ def flaw_of_timestamp(text: str) -> str:
 
 
 def flaws_of_person(field: str, person: Person | None) -> Iterator[ItemFlaw]:
-    """Yield what is wrong with an author or committer, named by dotted fields."""
+    """Yield what is wrong with an author or committer; flaws name dotted fields."""
     if person is None:
         return
     for name in ("name", "email"):
@@ -207,10 +208,10 @@ def flaws_of_person(field: str, person: Person | None) -> Iterator[ItemFlaw]:
 def flaws_of_commit(
     message: str, branch: str | None, committer: Person | None, author: Person | None
 ) -> Sequence[ItemFlaw]:
-    """Return what is wrong with the words of a commit."""
+    """Return what is wrong with the message, the branch and the people of a commit."""
     is_plain = branch is None and committer is None and author is None and message.isascii() and message.isprintable()
     if is_plain and message.strip():
-        return ()  # as nearly always; asked for each item
+        return ()  # the usual case, made fast because it is checked for each item
     return [*_flaws_of_commit(message, branch, committer, author)]
 
 

@@ -1,8 +1,8 @@
-"""The forms in which a platform may keep what it was told: what is the same in such a form is the same thing.
+"""Normal forms, in which values are compared: a platform may keep a value in another form than it was sent.
 
 A platform may write a host in lower case, leave out a default port, trim a text, show 0 for "0", or put a list that is
-a set into another order. Each operation says field by field which form compares it. Nothing here is sent: what a user
-asked for goes to the platform as it is.
+a set into another order. Each operation names the form that compares each of its fields. Normal forms are never sent:
+the values of an item go to the platform as they are.
 """
 
 import re
@@ -22,7 +22,7 @@ _KEPT = "!$&'()*+,;=:@/?%-._~"
 
 
 def text(value: Any) -> Hashable:
-    """Return a text without blanks around it, in Unicode's composed form; line ends are one kind. Case stays."""
+    """Return a text without blanks around it, in Unicode's composed form, with line feeds as line ends. Case stays."""
     if not isinstance(value, str):
         return plain(value)
     words: str = value.strip()
@@ -32,7 +32,7 @@ def text(value: Any) -> Hashable:
 
 
 def name(value: Any) -> Hashable:
-    """Return a name or an id: a text whose case does not matter; a number is as good as its digits."""
+    """Return the form of a name or an id: a text in lower case; a number becomes its digits."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     form = text(value)
@@ -42,15 +42,15 @@ def name(value: Any) -> Hashable:
 
 
 def switch(value: Any) -> Hashable:
-    """Return what is `"0"`, 0 or false, or `"1"`, 1 or true."""
+    """Return the form of a switch: `"0"` for `"0"`, 0 or false, and `"1"` for `"1"`, 1 or true."""
     word = str(value).strip().casefold()
     return {"false": "0", "true": "1"}.get(word, word)
 
 
 def url(value: Any) -> Hashable:
-    """Return an address: scheme and host in lower case and ASCII, no default port, no slash at the end of its path,
-    each character escaped only where it has to be. Query and fragment stay, and what is no URL is compared as a
-    text."""
+    """Return the form of a URL: scheme and host in lower case and ASCII, no default port, no slash at the end of its
+    path, each character escaped only where it has to be. Query and fragment stay. A text that is no URL is compared as
+    a text."""
     if not isinstance(value, str):
         return plain(value)
     value = value.strip()
@@ -71,7 +71,7 @@ def url(value: Any) -> Hashable:
 
 
 def _ascii_host(host: str) -> str:
-    """Return a host as the domain name system knows it."""
+    """Return a host as the domain name system has it: in lower case and ASCII, where that is possible."""
     host = unicodedata.normalize("NFKC", host).lower().rstrip(".")
     if host.isascii():
         return host
@@ -82,7 +82,7 @@ def _ascii_host(host: str) -> str:
 
 
 def _escaped(part: str) -> str:
-    """Return a part of a URL in which only what must be is percent-encoded, in upper case."""
+    """Return a part of a URL with only the necessary characters percent-encoded, with digits in upper case."""
 
     def escape(found: re.Match[str]) -> str:
         char = chr(int(found[1], 16))
@@ -98,17 +98,17 @@ def plain(value: Any) -> Hashable:
         return frozenset((str(key), plain(each)) for key, each in value.items())
     if isinstance(value, list | tuple):
         return tuple(plain(each) for each in value)
-    # True is not 1, which it is to Python
+    # to Python, True equals 1
     return ("bool", value) if isinstance(value, bool) else value
 
 
 def is_within(asked: Any, shown: Any, form: Form = text) -> bool:
-    """Return whether everything that was asked for is shown; what is shown beside it is the platform's own.
+    """Return whether everything that was asked for is shown; further values that are shown are the platform's own.
 
-    Lists have the same length, and their order says nothing. Null is as good as not shown.
+    Lists must have the same length; their order does not matter. A null counts as not shown.
 
     Args:
-        form: of single values.
+        form: the form that compares single values.
     """
     if isinstance(asked, dict):
         shown = {} if shown is None else shown
@@ -122,13 +122,13 @@ def is_within(asked: Any, shown: Any, form: Form = text) -> bool:
 
 
 def _is_paired(asked: list[Any], shown: list[Any], form: Form) -> bool:
-    """Return whether each entry that was asked for has one of its own among those shown, which are as many."""
+    """Return whether the entries that were asked for can be paired with those shown, which are as many."""
     if not any(isinstance(each, dict | list) for each in asked):
         return Counter(map(form, asked)) == Counter(map(form, shown))
     taken: dict[int, int] = {}
 
     def finds_one(place: int, tried: set[int]) -> bool:
-        # an entry that says little fits many: one that has taken the only place of another looks for another place
+        # an entry with few fields fits many shown ones: if it has taken the only match of another, it moves on
         for other, found in enumerate(shown):
             if other not in tried and is_within(asked[place], found, form):
                 tried.add(other)
@@ -141,15 +141,15 @@ def _is_paired(asked: list[Any], shown: list[Any], form: Form) -> bool:
 
 
 def differences(asked: Mapping[str, Any], shown: Mapping[str, Any], forms: Mapping[str, Form]) -> list[str]:
-    """Return the fields that were asked for and are not shown so: none, where it is as asked for.
+    """Return the fields that were asked for and are not shown as asked for; empty: all are.
 
     Args:
-        forms: of single fields; others are compared as texts, and whatever they hold is only compared as far as it was
-            asked for.
+        forms: the forms of single fields; others are compared as texts. Of objects, only the members that were asked
+            for are compared.
     """
     return [field for field, value in asked.items() if not is_within(value, shown.get(field), forms.get(field, text))]
 
 
 def unescaped(value: str) -> str:
-    """Return a path of an answer as a name: percent-encoding undone, in the composed form."""
+    """Return a path of an answer without percent-encoding, in Unicode's composed form."""
     return unicodedata.normalize("NFC", unquote(value)) if not value.isascii() or "%" in value else value

@@ -1,4 +1,4 @@
-"""What two items of a manifest decide about the same thing, and whether both can be meant; asked before all sending."""
+"""Conflicts between two items of a manifest that decide about the same thing; looked for before anything is sent."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ class OneFile(ComparesState[ItemT], LooksFirst[ItemT], Undoable[ItemT]):
         return (f"{item.owner}/{item.repo}".casefold() + f":{item.branch or ''}:{item.path}",)
 
     def conflict(self, earlier: object, later: Any) -> Conflict | None:
-        """Return the conflict of two changes that leave different contents: only the last would be seen."""
+        """Return the conflict of two changes that leave different contents: only the last one would be seen."""
         if _content(earlier) == _content(later):
             return None
         does = "writes" if hasattr(later, "content") else "deletes"
@@ -30,7 +30,7 @@ class OneFile(ComparesState[ItemT], LooksFirst[ItemT], Undoable[ItemT]):
         return Conflict(f"{does} the file that {{other}} {did}; leave one of them out", may_insist=True)
 
     def left(self, item: Any, outcome: Outcome) -> str | None:
-        """Return the blob; empty where the file is gone."""
+        """Return the blob that the item has left; empty where it has deleted the file; None where neither is known."""
         if outcome.kind not in SUCCESSFUL:
             return None
         if not hasattr(item, "content"):
@@ -54,8 +54,8 @@ def _content(item: Any) -> tuple[str | None, str | None]:
 
 
 def of_organizations(earlier: object, later: object) -> Conflict | None:
-    """Return the conflict of creations and renames whose names meet. A rename that makes room for a later item is
-    fine, not the reverse.
+    """Return the conflict of two creations or renames that use the same name. A rename that frees the name for a later
+    item is no conflict; the reverse is one.
     """
     made_before, made = _made(earlier), _made(later)
     left_before, left = getattr(earlier, "org", ""), getattr(later, "org", "")

@@ -1,10 +1,10 @@
-"""Lists: every page of them, read as one.
+"""Lists: all pages of a list, read as one.
 
-A next page is where the `Link` of the page before says, but only its query is taken from there and the path stays what
-it was, so no link can lead out of the platform. What repeats a page, or goes on for ever, ends the list as unusable: a
-part of it is never passed off as the whole. While a list is read, others change it: what is new moves entries to the
-next page, where they come once more and are left out, and what is deleted moves them to the page before, so that they
-are missed. Source: specification, Conventions (pagination); failures.md rows 12, 30.
+The `Link` of a page leads to the next one, but only its query is used and the path stays the same, so that no link can
+lead out of the platform. A list that repeats a page, or goes on for ever, is unusable: a part of a list is never passed
+off as the whole. While a list is read, others may change it: a new entry moves others to the next page, where they
+come once more and are left out, and a deletion moves entries to the page before, so that they are missed. Source:
+specification, Conventions (pagination); failures.md rows 12, 30.
 """
 
 from collections.abc import Generator
@@ -17,13 +17,13 @@ from bulk.model import ErrorCode, Outcome, Reply, Request, failed, succeeded, un
 from bulk.proof import Proof
 
 PER_PAGE = 100
-"""Most entries of a page unless stated (specification, Limits): fewest requests."""
+"""The most entries that a page can have unless stated (specification, Limits): this takes the fewest requests."""
 
 MOST_EMPTY = 3
-"""So many pages without entries in a row, each with a link to a next one, show that the links lead nowhere (count)."""
+"""After this many pages without entries in a row, each with a link to a next page, the list is unusable (count)."""
 
 MOST_PAGES = 10_000
-"""A list that has more is given up."""
+"""A list that has more pages is given up (count)."""
 
 _FOUND = frozenset((200,))
 
@@ -34,10 +34,10 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         entries: objects of all pages, in the platform's order.
         pages: how many were read (count).
-        status: of the first page: 200, or another one that was accepted; then there are no entries.
-        first: body of the first page, for what stands beside its entries.
-        is_unchanged: no page changed since it was last read (304).
-        flaw: why the list can't be used; None where it can. An outcome that is ready to be returned.
+        status: the status of the first page: 200, or another accepted one; then there are no entries.
+        first: the body of the first page, for fields beside the entries.
+        is_unchanged: whether no page has changed since it was last read (304).
+        flaw: the outcome to return if the list can't be used; None where it can.
     """
 
     entries: list[dict[str, Any]] = []
@@ -49,7 +49,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def why(self) -> str:
-        """What is wrong with it, for people; empty where nothing is."""
+        """Why the list can't be used, for people; empty where it can."""
         return self.flaw.error.message if self.flaw is not None and self.flaw.error is not None else ""
 
 
@@ -69,14 +69,14 @@ def read_all(
     """Read every page of a list: `listing = yield from pages.read_all(path, PROOF, targets="branch")`.
 
     Args:
-        path: percent-encoded.
-        proof: what every page must show, at least that it is a list (`proofs.listing`).
-        field: where in an object the entries are; None where a page is the array itself.
+        path: the path of the list, percent-encoded.
+        proof: the proof of every page, at least that it is a list (`proofs.listing`).
+        field: the field of an object that has the entries; None where a page is the array itself.
         per_page: entries asked for in one page (count, 1..100; notifications take 50).
         accept: statuses of the first page that the caller wants to see; later pages must be 200.
-        is_fresh: past the store, as read-backs must be.
-        pause_s, is_poll: of the first page, see `Request`.
-        parameters: more of the query; None leaves one out.
+        is_fresh: whether to read past the store of kept answers, as read-backs must.
+        pause_s, is_poll: for the first page, see `Request`.
+        parameters: further parameters of the query; one that is None is left out.
     """
     query = asked = urls.query(**parameters, per_page=per_page)
     entries: list[dict[str, Any]] = []
@@ -116,8 +116,10 @@ def read_all(
 
 
 def read_surely(path: str, proof: Proof, *, most_pages: int = MOST_PAGES) -> Generator[Request, Reply, Listing]:
-    """Read every page of a list of which it counts what is *not* in it, past the store: where there is more than one
-    page, a second reading has to say the same."""
+    """Read every page of a list, past the store of kept answers, for a caller to whom it matters what is *not* in it.
+
+    If the list has more than one page, it is read twice, and entries of either reading are returned.
+    """
     listing = yield from read_all(path, proof, is_fresh=True, most_pages=most_pages)
     if listing.flaw is not None or listing.pages < 2:
         return listing
@@ -128,7 +130,7 @@ def read_surely(path: str, proof: Proof, *, most_pages: int = MOST_PAGES) -> Gen
 
 
 def outcome_of(listing: Listing) -> Outcome:
-    """Return how an item ends whose result is the list itself."""
+    """Return the outcome of an item whose result is the list itself."""
     if listing.flaw is not None:
         return listing.flaw
     return unchanged(listing.entries) if listing.is_unchanged else succeeded(listing.entries)
@@ -160,12 +162,12 @@ def _flawed(why: str) -> Listing:
 
 
 def _sorted(query: str) -> tuple[str, ...]:
-    """Return a query to compare, whatever the order of its parameters."""
+    """Return a query in a form to compare, in which the order of its parameters does not matter."""
     return tuple(sorted(query.split("&")))
 
 
 def _flaw_of_next(query: str | None, seen: set[tuple[str, ...]], most_pages: int, empty: int) -> str:
-    """Return why the list can't be read on with this query, after so many pages without entries; empty: it can."""
+    """Return why the list can't be read on with this query, after `empty` pages without entries; empty text: it can."""
     if query is None:
         return "the link to the next page does not lead to a page of this list; not followed"
     if _sorted(query) in seen:

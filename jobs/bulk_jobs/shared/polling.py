@@ -1,4 +1,4 @@
-"""How what the platform has accepted, and does in the background, is followed: looks with pauses that grow.
+"""How work is followed that the platform has accepted and does in the background: by reads with growing pauses.
 
 Pure; the engine does the waiting (`Request.pause_s`). Source: failures.md row 14.
 """
@@ -6,14 +6,14 @@ Pure; the engine does the waiting (`Request.pause_s`). Source: failures.md row 1
 from collections.abc import Iterator
 
 FIRST_S, GROWTH, LONGEST_S = 0.5, 1.6, 30.0
-"""The first pause, the factor from one to the next, the longest (seconds)."""
+"""The first pause (seconds), the factor from one pause to the next, and the longest pause (seconds)."""
 
 MOST_S = 600.0
-"""How long something is followed before its outcome is `unknown` (seconds of pauses)."""
+"""How long the work is followed before its outcome is `unknown` (seconds of pauses)."""
 
 
 def pauses(most_s: float = MOST_S) -> Iterator[float]:
-    """Yield the pause before each look (seconds), until they are `most_s` together."""
+    """Yield the pause before each read (seconds), until their sum is `most_s`."""
     pause_s, waited_s = FIRST_S, 0.0
     while waited_s < most_s:
         waited_s += pause_s

@@ -1,7 +1,7 @@
-"""Whether an organization is there: no endpoint of the specification reads one, but one lists its rulesets.
+"""Whether an organization exists: no endpoint of the specification reads one, but an endpoint lists its rulesets.
 
-200 with a list that is its own says that it is there, 404 that it is not or that the credential may not see it. Source:
-specification, Rulesets; operations.md, 404 rule.
+A 200 with a list of its own rulesets says that the organization exists; a 404 says that it does not, or that the
+credential may not see it. Source: specification, Rulesets; operations.md, 404 rule.
 """
 
 from collections.abc import Generator, Mapping
@@ -17,8 +17,10 @@ _RULESET = {"id": int, "name": str}
 
 
 def can_see(org: str, pause_s: float = 0.0) -> Generator[Request, Reply, bool]:
-    """Return whether the credential sees an organization of that name, after a pause (seconds); a 404 beside it is
-    absence."""
+    """Return whether the credential sees an organization of that name, after a pause (seconds).
+
+    If it does, a 404 for a thing in the organization means that the thing does not exist.
+    """
     reply = yield Request(
         method="GET",
         path=rulesets_path(org),
@@ -32,23 +34,23 @@ def can_see(org: str, pause_s: float = 0.0) -> Generator[Request, Reply, bool]:
 
 
 def rulesets_path(org: str) -> str:
-    """Return where the rulesets of an organization are listed."""
+    """Return the path of the list of an organization's rulesets."""
     return f"/orgs/{urls.segment(org)}/rulesets"
 
 
 def rulesets_of(org: str) -> Proof:
-    """Return a list of rulesets, none of which is another organization's."""
+    """Return the proof that an answer is a list of rulesets, none of which is another organization's."""
     return proofs.listing(_RULESET, partial(flaw_of_source, org))
 
 
 def is_of_organization(ruleset: Mapping[str, Any]) -> bool:
-    """Return whether it is an organization's own: a list may also show what an enterprise has laid upon it."""
+    """Return whether a ruleset belongs to an organization: a list may also show rulesets of its enterprise."""
     kind = ruleset.get("source_type")
     return kind is None or normal_forms.name(kind) == "organization"
 
 
 def flaw_of_source(org: str, ruleset: Mapping[str, Any]) -> str:
-    """Return why a ruleset is not this organization's, although it is an organization's; nothing where it may be."""
+    """Return why a ruleset belongs to another organization; empty where it may be this one's, or is an enterprise's."""
     source = ruleset.get("source")
     is_other = is_of_organization(ruleset) and source is not None and normal_forms.name(source) != org.lower()
     return "it shows a ruleset of another organization" if is_other else ""

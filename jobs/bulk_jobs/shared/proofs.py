@@ -1,8 +1,8 @@
-"""What answers of success must show, said by the operations: `proofs.entry(KINDS, proofs.naming(id=item.hook_id))`.
+"""Makers of the proofs that operations ask for: `proofs.entry(KINDS, proofs.naming(id=item.hook_id))`.
 
-The kinds of the fields are an answer's shape; what names the item in it is its identity, compared in the platform's
-normal form. Where the specification shows no body (204, 205, an attachment's 202) there is nothing to prove: the status
-stands for itself. No flaw repeats a value of the answer. Source: specification, Resources and their fields.
+The kinds of its fields are the shape of an answer; the fields that name the item are its identity, compared in the
+platform's normal form. Where the specification shows no body (204, 205, an attachment's 202) there is nothing to prove:
+the status stands for itself. No flaw repeats a value of the answer. Source: specification, Resources and their fields.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,43 +18,42 @@ Kinds = Mapping[str, Kind]
 """Field -> type of its value."""
 
 About = Callable[[Mapping[str, Any]], str]
-"""Takes an object of an answer; returns why it is not the item's, and nothing where it may be."""
+"""Takes an object of an answer; returns why it does not belong to the item, and an empty text where it may."""
 
 NUMBER = (int, str)
-"""An id that may be written as a text."""
+"""The kind of an id, which may be written as a text."""
 
 WITHOUT_BODY = frozenset((204, 205))
-"""Statuses whose answers hold nothing, so that they prove what they say."""
+"""Statuses whose answers have no body, so that the status alone is the proof."""
 
 
 def entry(kinds: Kinds, *about: About) -> Proof:
-    """Ask for an answer that is an object with these fields, which is what `about` says of it."""
+    """Return the proof that an answer is an object with these fields, in which every `about` finds no flaw."""
     return Proof(partial(_flaw_of_body, kinds), partial(_flaw_of_item, about) if about else None)
 
 
 def listing(kinds: Kinds, *about: About) -> Proof:
-    """Ask for an answer that is a list, empty or of objects with these fields, each as `about` says of it."""
+    """Return the proof that an answer is a list, empty or of objects with these fields, without a flaw by `about`."""
     return Proof(partial(_flaw_of_list, kinds), partial(_flaw_of_items, about) if about else None)
 
 
 def listing_in(field: str, kinds: Kinds, totals: Kinds) -> Proof:
-    """Ask for an answer that is an object with `totals`, and in `field` a list of objects with these fields."""
+    """Return the proof that an answer is an object with `totals`, and in `field` a list of objects of these kinds."""
     return Proof(partial(_flaw_of_list_in, field, kinds, totals))
 
 
 def naming(**names: Any) -> About:
-    """Ask that it names the item: these fields have these values, whatever their case."""
+    """Return a check that an object names the item: these fields have these values, whatever their case."""
     return partial(_flaw_of_names, names)
 
 
 def of_kind(word: str, *names: str) -> About:
-    """Ask that its own `url`, where that says of which organization (`orgs`), enterprise or repository it is, says
-    this one."""
+    """Return a check that the object's own `url` names no other organization (`orgs`), enterprise or repository."""
     return partial(_flaw_of_url, f"/{word}/", f"/{word}/{'/'.join(names)}/".casefold())
 
 
 def flaw_of_object(found: Any, kinds: Kinds) -> str:
-    """Return what `found` lacks; nothing where it is an object that holds these fields."""
+    """Return what is wrong with `found`; empty where it is an object with these fields."""
     if not isinstance(found, dict):
         return "it is not an object"
     for field, kind in kinds.items():

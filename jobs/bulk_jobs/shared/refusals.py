@@ -1,8 +1,8 @@
-"""What a refusal says. The shape of error bodies is not specified, so every part of it may be missing or odd.
+"""The contents of a refusal. The shape of error bodies is not specified, so every part of them may be missing or odd.
 
-Its words are for people: they may quote the names of repositories, users and files, so that nothing is decided by a
-word in them. What decides is the status, the code of a single error, a sentence of the platform that stands alone and
-names nothing, and most of all a look at what is there. Source: open-points.md, Error body.
+Messages are for people: they may quote the names of repositories, users and files, so that no decision depends on a
+word in them. Decisions depend on the status, the code of a single error, a sentence of the platform that stands alone
+and names nothing, and most of all on a read of the present state. Source: open-points.md, Error body.
 """
 
 import re
@@ -26,14 +26,14 @@ Expect = Annotated[
         "else it is a conflict and nothing is written"
     ),
 ]
-"""`bulk undo` fills it with what the run has left. Files have the same in their `sha`."""
+"""The field `expect` of items: `bulk undo` fills it with the state that the run has left. Files have `sha` for that."""
 
 MESSAGE_CHARS = 500
-"""Most characters of a platform's message that are passed on."""
+"""The most characters of a platform's message that are passed on (count)."""
 
 
 def message_of(reply: Reply) -> str:
-    """Return the platform's own words, with those of its single errors; the status where it said nothing."""
+    """Return the message of the platform, with those of its single errors; the status where there is no message."""
     body = reply.body if isinstance(reply.body, dict) else {}
     message = body.get("message")
     parts = [message] if isinstance(message, str) and message else []
@@ -52,26 +52,26 @@ def is_too_large(reply: Reply) -> bool:
 
 
 def refused(reply: Reply) -> Outcome:
-    """Return how a creation ends that was refused while nothing that is as asked for is there: `conflict` by status
-    or code alone."""
+    """Return the outcome of a creation that was refused, while no thing as asked for exists. Only the status or the
+    code makes it a `conflict`."""
     is_conflict = reply.status == 409 or has_code(reply, "already_exists")
     code = ErrorCode.CONFLICT if is_conflict else ErrorCode.VALIDATION_FAILED
     return failed(code, message_of(reply), http_status=reply.status, gives_codes=_gives_codes(reply))
 
 
 def _gives_codes(reply: Reply) -> bool:
-    """Return whether each single error has a code that says something; `custom` only says that its message does."""
+    """Return whether each single error has a telling code; `custom` only says that its message tells the reason."""
     codes = [entry.get("code") if isinstance(entry, dict) else None for entry in _errors(reply)]
     return bool(codes) and all(isinstance(code, str) and code not in ("", "custom") for code in codes)
 
 
 def is_empty_repository(reply: Reply) -> bool:
-    """Return whether a 404 says that the repository is there and has no commit yet: whoever reads that may see it."""
+    """Return whether a 404 says that the repository has no commit yet; the credential can see the repository then."""
     return reply.status == 404 and _says(reply, _EMPTY)
 
 
 def _says(reply: Reply, sentence: re.Pattern[str]) -> bool:
-    """Return whether the whole message is a sentence of the platform's that names nothing."""
+    """Return whether the whole message of a refusal is that sentence of the platform."""
     message = reply.body.get("message") if isinstance(reply.body, dict) else None
     return isinstance(message, str) and sentence.fullmatch(message.strip()) is not None
 
@@ -100,11 +100,12 @@ def _details(reply: Reply) -> Iterator[str]:
 
 
 def unexpected(what: str, differing: Sequence[str], as_wanted: Container[str] = ()) -> Outcome | None:
-    """Return how an item ends of which these fields are not as expected; None where none of them is in the way.
+    """Return the outcome of an item whose thing has these fields not as expected; None where they are not in the way.
 
     Args:
-        as_wanted: fields that the item would change and that are so already: no change gets lost there. An item that
-            came right behind another may have seen what was before both, and is taken back to that, as the other is.
+        what: the thing, for the message.
+        as_wanted: fields that have the wanted value already, so that no change of somebody else gets lost. An item
+            right behind another one may have seen the state before both, and is undone to that, as the other item is.
     """
     in_the_way = [field for field in differing if field not in as_wanted]
     if not in_the_way:
@@ -114,5 +115,5 @@ def unexpected(what: str, differing: Sequence[str], as_wanted: Container[str] = 
 
 
 def not_as_left(what: str, differing: Sequence[str]) -> Outcome:
-    """Return how a look ends at what an item has changed, of which these fields are otherwise now."""
+    """Return the outcome of a look at a thing that an item has changed, and whose fields `differing` are others now."""
     return failed(ErrorCode.CONFLICT, f"{what} is not as it was left ({', '.join(differing)})")

@@ -1,6 +1,6 @@
 """An enterprise team's organizations: the items that name them, the requests about them, and how answers are read.
 
-What a list or an answer says is compared without case, as the platform does. Source: specification, Enterprise team
+Names in lists and answers are compared without case, as the platform does. Source: specification, Enterprise team
 organization assignments.
 """
 
@@ -20,7 +20,7 @@ from bulk_jobs import accesses
 from bulk_jobs.shared import enterprises, names, proofs
 
 MOST_SLUGS = 100
-"""Organizations of one call; more are sent in several."""
+"""The most organizations of one request (count); more are sent in several requests."""
 
 _SHOWN = ("login", "id", "node_id", "url", "description")
 _FOUND_OR_NOT = frozenset((200, 404))
@@ -28,7 +28,7 @@ _ANSWERED = {"add": frozenset((200,)), "remove": frozenset((204,))}
 _ORGANIZATION: proofs.Kinds = {"login": str}
 
 ORGANIZATIONS = proofs.listing(_ORGANIZATION)
-"""What shows that an answer lists organizations."""
+"""The proof that an answer is a list of organizations."""
 
 
 class TeamItem(Item, frozen=True, kw_only=True, rename={"enterprise_team": "enterprise-team"}):
@@ -101,23 +101,23 @@ def flaws_of_organizations(item: OrganizationsItem) -> Iterator[ItemFlaw]:
 
 
 def path(item: TeamItem) -> str:
-    """Return where the team's list is."""
+    """Return the path of the list of the team's organizations."""
     root = enterprises.enterprise_path(item.enterprise)
     return f"{root}/teams/{urls.segment(item.enterprise_team)}/organizations"
 
 
 def path_of(item: AssignmentItem) -> str:
-    """Return where one assignment is."""
+    """Return the path of one assignment."""
     return f"{path(item)}/{urls.segment(item.org)}"
 
 
 def look(item: AssignmentItem, *, is_fresh: bool = False) -> Request:
-    """Return the read of one assignment: 200 where it is there."""
+    """Return the request that reads one assignment: its status is 200 where the team is assigned."""
     return Request(method="GET", path=path_of(item), accept=_FOUND_OR_NOT, is_fresh=is_fresh, proof=proof_of(item.org))
 
 
 def can_see(item: TeamItem) -> Generator[Request, Reply, bool]:
-    """Return the canary: whether the team's list can be read, so that a 404 beside it means "not assigned"."""
+    """Return whether the team's list can be read (the canary), so that a 404 for an assignment means "not assigned"."""
     reply = yield Request(
         method="GET",
         path=path(item),
@@ -130,14 +130,19 @@ def can_see(item: TeamItem) -> Generator[Request, Reply, bool]:
 
 
 def proof_of(org: str) -> Proof:
-    """Return what shows that an answer is this organization."""
+    """Return the proof that an answer is this organization."""
     return proofs.entry(_ORGANIZATION, proofs.naming(login=org))
 
 
 def write(
     item: TeamItem, verb: Literal["add", "remove"], slugs: list[str], shared_by: tuple[int, ...], befores: list[Any]
 ) -> Request:
-    """POST `add` or `remove`. `shared_by`: as in `Request`. `befores`: what each of those items saw."""
+    """Return the POST `add` or `remove`.
+
+    Args:
+        shared_by: as in `Request`.
+        befores: the before-images of the items that share the request.
+    """
     return Request(
         method="POST",
         path=f"{path(item)}/{verb}",
@@ -151,17 +156,18 @@ def write(
 
 
 def undo_of_one(item: AssignmentItem, operation: str, *, is_known: bool) -> Undo | Irreversible:
-    """Return what takes one assignment or removal back; that it is done twice, or by somebody else, changes nothing."""
+    """Return the undo of one assignment or removal; it does no harm if it is done twice, or if others have done it."""
     return Undo(operation=operation, item={**_team(item), "org": item.org}) if is_known else NOT_KNOWN
 
 
 def undo_of_several(
     item: OrganizationsItem, operation: str, result: Any, done: Literal["added", "removed"], before: Any
 ) -> Undo | Irreversible:
-    """Return what takes assignments or removals back.
+    """Return the undo of assignments or removals.
 
     Args:
-        result: of the item, of which `done` names the organizations. before: those that were assigned before.
+        result: the result of the item, whose field `done` names the organizations.
+        before: the organizations that were assigned before.
     """
     named = result.get(done) if isinstance(result, dict) else None
     if not isinstance(before, list) or not isinstance(named, list):
@@ -178,35 +184,39 @@ def _team(item: TeamItem) -> dict[str, Any]:
 
 
 def divided(slugs: Iterable[str], logins: Container[str]) -> tuple[list[str], list[str]]:
-    """Return which of `slugs`, each once, are among `logins` (folded), and which are not."""
+    """Return the `slugs` that are among `logins` (case folded), each once, and those that are not."""
     unique = {slug.casefold(): slug for slug in slugs}
     inside = [slug for folded, slug in unique.items() if folded in logins]
     return inside, [slug for folded, slug in unique.items() if folded not in logins]
 
 
 def by_login(organizations: Any) -> dict[str, Any]:
-    """Return an answer's organizations by their names, folded."""
+    """Return the organizations of an answer by their names, case folded."""
     entries = organizations if isinstance(organizations, list) else []
     objects = [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("login"), str)]
     return {entry["login"].casefold(): entry for entry in objects}
 
 
 def chunks(slugs: list[str]) -> Iterator[list[str]]:
-    """Yield not more at once than one call takes."""
+    """Yield the names in parts of at most `MOST_SLUGS`, the most that one request takes."""
     rest = iter(slugs)
     while chunk := list(islice(rest, MOST_SLUGS)):
         yield chunk
 
 
 def shown(login: str, body: Any) -> dict[str, Any]:
-    """Return what results show of an organization; `login` where the answer had none."""
+    """Return the fields of an organization for a result; `login` is used where the answer had none."""
     found = {name: body[name] for name in _SHOWN if name in body} if isinstance(body, dict) else {}
     return {"login": login, **found}
 
 
 def added(item: OrganizationsItem, own: set[str], assigned: set[str]) -> Outcome:
-    """Return how an addition ended. `own`: what was sent for this item. `assigned`: what the team has now. All are
-    folded."""
+    """Return the outcome of an addition.
+
+    Args:
+        own: the organizations that were sent for this item, case folded.
+        assigned: the organizations that the team is assigned to now, case folded.
+    """
     there, missing = divided(item.organization_slugs, assigned)
     new, present = divided(there, own)
     result = {"added": new, "present": present}
@@ -217,7 +227,7 @@ def added(item: OrganizationsItem, own: set[str], assigned: set[str]) -> Outcome
 
 
 def removed(item: OrganizationsItem, own: set[str]) -> Outcome:
-    """Return how a removal ended. `own`: what was sent for this item, folded."""
+    """Return the outcome of a removal; `own`: the organizations that were sent for this item, case folded."""
     gone, absent = divided(item.organization_slugs, own)
     result = {"removed": gone, "absent": absent}
     return succeeded(result) if gone else unchanged(result)

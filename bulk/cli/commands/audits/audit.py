@@ -29,7 +29,7 @@ class Audit(click.Group):
     """`bulk audit MANIFEST` is the command `night`, which needs no name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the name in where a manifest or an option of the command comes first."""
+        """Insert the name `night` where a manifest or an option of that command comes first."""
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
             args = ["night", *args]
         return super().parse_args(ctx, args)

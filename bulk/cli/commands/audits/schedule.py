@@ -83,7 +83,7 @@ def schedule(
 
 
 def _options(manifest: "Manifest", overrides: "Overrides") -> list[str]:
-    """Return what `bulk audit` has to be told, also what this shell's environment says and the scheduler's does not."""
+    """Return the options for `bulk audit`, also for values of this shell's environment that the scheduler's lacks."""
     platform, environ = manifest.platform, os.environ
     given: dict[str, object] = {
         "base-url": platform.base_url if overrides.base_url or environ.get("BULK_BASE_URL") else None,
@@ -120,7 +120,7 @@ def _secrets(manifest: "Manifest") -> list[str]:
 
 
 def _variables(source: str) -> list[str]:
-    """Return the variables that a source names, whose map may have several."""
+    """Return the environment variables that a source names; a source that is a map may name several."""
     if source.startswith(("file:", "command:")):
         return []
     return re.findall(r'(?:^|")env:([^"]+)', source)

@@ -48,7 +48,7 @@ def sql(place: Path, query: str, *, as_json: bool, as_csv: bool) -> int:
 
 
 def _distinct(columns: list[str]) -> Iterator[str]:
-    """Yield the names of columns, as `name_2` where there was one of that name: an object would keep the last alone."""
+    """Yield the names of columns; a repeated name becomes `name_2`, as an object would keep only the last value."""
     seen = set(columns)
     for place, name in enumerate(columns):
         number, other = 2, name

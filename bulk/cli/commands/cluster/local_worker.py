@@ -1,6 +1,6 @@
-"""The process of a worker that `bulk run --workers` starts: what it may use comes through its standard input.
+"""The process of a worker that `bulk run --workers` starts: its settings come through its standard input.
 
-It ends when that pipe does, so that no worker outlives the command, however that ended.
+It ends when that pipe ends, so that no worker outlives the command, however the command ended.
 """
 
 import logging
@@ -18,7 +18,7 @@ STDIN = 0
 
 
 def main() -> int:
-    """Work until a signal comes, or until whoever started it is gone."""
+    """Work until a signal comes, or until the process that started this one is gone."""
     output.prepare_streams()
     from bulk.bundle.secret_fields import SecretPlaces
     from bulk.cluster.local.local_workers import Told

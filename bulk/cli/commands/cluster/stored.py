@@ -19,7 +19,7 @@ _FORM = "postgresql://USER@HOST/DATABASE or service=NAME, without a password"
 
 
 def _only_one(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:
-    """Return the store; of two the one that is not meant would be found out too late."""
+    """Return the only store given; of two stores, the wrong one would be noticed too late."""
     if len(set(given)) > 1:
         raise click.BadOptionUsage(option.name or "", f"--store is given {len(given)} times: name one store")
     return given[0] if given else None
@@ -31,10 +31,10 @@ needed_store = click.option("--store", required=True, help=f"The store: {_FORM}.
 
 
 def need_client(option: str) -> None:
-    """Look whether the client of PostgreSQL is installed.
+    """Require the client of PostgreSQL.
 
     Raises:
-        UsageError: it is not.
+        UsageError: the client is not installed.
     """
     try:
         import psycopg as _needed  # noqa: F401 - plain Bulk is without it
@@ -43,16 +43,16 @@ def need_client(option: str) -> None:
 
 
 def who() -> str:
-    """Return who gives the command, for the table of actions."""
+    """Return the user and the machine that give the command, for the table of actions."""
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 @contextlib.contextmanager
 def reached(text: str, purpose: str) -> Iterator["StoreConnection"]:
-    """Reach the store of that address, of whatever version.
+    """Connect to the store at the address `text`, whatever its version.
 
     Raises:
-        UsageError: it is no address, or what a store needs is not installed.
+        UsageError: `text` is no address, or a package that a store needs is not installed.
     """
     need_client("--store")
     from bulk.store import address
@@ -68,12 +68,12 @@ def reached(text: str, purpose: str) -> Iterator["StoreConnection"]:
 
 @contextlib.contextmanager
 def opened(text: str, purpose: str) -> Iterator["StoreConnection"]:
-    """Reach a store of this version.
+    """Connect to a store of this version.
 
     Raises:
         UsageError: see `reached`.
-        RunStopped: it can't be reached.
-        RunDirectoryError: it is of another version, or there is none.
+        RunStopped: the store can't be reached.
+        RunDirectoryError: the store is of another version, or there is no store.
     """
     with reached(text, purpose) as store:
         from bulk.store.schema import refuse_other

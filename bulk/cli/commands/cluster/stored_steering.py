@@ -48,7 +48,7 @@ _NEXT = {
 
 
 def retry(run: str, address: str, again: "Again") -> int:
-    """Let workers do again what did not succeed, or a part of it."""
+    """Let workers do again the items that did not succeed, or a part of them."""
     with stored.opened(address, "retry") as store:
         from bulk.store import runs
 
@@ -60,7 +60,7 @@ def retry(run: str, address: str, again: "Again") -> int:
 
 
 def set_limits(run: str, address: str, changes: Mapping[str, str]) -> Mapping[str, Any]:
-    """Change limits of a run, for all workers; returns all that are in force."""
+    """Change limits of a run, for all workers; returns all limits that are in force."""
     with stored.opened(address, "set") as store:
         from bulk.cluster import stored_limits
         from bulk.store import runs
@@ -85,7 +85,7 @@ def watch(run: str, address: str, progress: str) -> int:
 
 
 def approve(run: str, address: str, wave: int) -> int:
-    """Open the waves of a run up to that one (number); where it waits for it, its workers go on."""
+    """Open the waves of a run up to `wave` (number); where the run waits for that wave, its workers go on."""
     with stored.opened(address, "approve") as store:
         from bulk.cluster.stored_waves import open_waves
         from bulk.store import runs
@@ -98,7 +98,7 @@ def approve(run: str, address: str, wave: int) -> int:
 
 
 def say_of_earlier(name: str, store: "StoreConnection") -> None:
-    """Say how a run stands that was submitted before."""
+    """Print the state of a run that was submitted before."""
     from bulk.cluster.submission import next_command
     from bulk.store import runs
 
@@ -109,7 +109,7 @@ def say_of_earlier(name: str, store: "StoreConnection") -> None:
 
 
 def said(run: "StoredRun", address: str) -> int:
-    """Say how a run stands that is not going on; return its exit code."""
+    """Print the state of a run that is not going on; return its exit code."""
     from bulk.cluster.submission import next_command
 
     output.say(f"{run.name} is {run.state}" + (f": {run.why}" if run.why else ""))

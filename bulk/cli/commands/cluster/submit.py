@@ -65,7 +65,7 @@ def run_in_store(
     as_json: bool,
     accepted: AbstractSet[int],
 ) -> int:
-    """Submit a manifest, show where the run stands until it has ended, and take it home; returns the exit code.
+    """Submit a manifest, show the run until it has ended, and take its results home; returns the exit code.
 
     Args:
         accepted: waves that go on though they are over a budget (numbers).

@@ -33,17 +33,17 @@ def is_at_home(run_dir: Path | None) -> bool:
 
 
 def is_under_way(run_dir: Path) -> bool:
-    """Return whether workers do that run, so that it is not in its run directory yet."""
+    """Return whether workers do the run, so that its results are not in `run_dir` yet."""
     from bulk.cluster.local import folder_beside
 
     return folder_beside.is_under_way(run_dir)
 
 
 def refuse_under_way(run_dir: Path) -> None:
-    """Look whether workers do that run.
+    """Refuse a run that workers do.
 
     Raises:
-        RunDirectoryError: they do; the message names the store that has it.
+        RunDirectoryError: workers do the run; the message names the store that has it.
     """
     if is_under_way(run_dir):
         from bulk.cluster.local.folder_beside import folder_of
@@ -53,7 +53,7 @@ def refuse_under_way(run_dir: Path) -> None:
 
 
 def approve(run_dir: Path, wave: int) -> int:
-    """Open the waves of a run up to that one (number), whether its workers live or not."""
+    """Open the waves of a run up to `wave` (number), whether its workers run or not."""
     stored.need_client("--wave")
     from bulk.cluster.local.folder_beside import folder_of
 
@@ -78,7 +78,7 @@ def run(
     as_json: bool,
     accepted: AbstractSet[int],
 ) -> int:
-    """Have `count` workers do it, take the results home, print the report; returns the exit code."""
+    """Have `count` workers do the run, take the results home, and print the report; returns the exit code."""
     stored.need_client("--workers")
     from bulk.cluster.local import folder_beside
     from bulk.report import report_files

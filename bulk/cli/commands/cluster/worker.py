@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _number(_: click.Context, option: click.Parameter, given: float) -> float:
-    """Refuse what is neither more nor less than the bounds: nan."""
+    """Refuse nan, which is neither above nor below the bounds."""
     if math.isnan(given):
         raise click.BadParameter("nan is no number of seconds.", param=option)
     return given
@@ -97,10 +97,10 @@ def worker(
 
 
 def _sources(overrides: "Overrides") -> dict[str, str]:
-    """Return source by name: those of the file, and before these the ones of the command line.
+    """Return the sources of credentials by name; those of the command line replace those of the file.
 
     Raises:
-        ManifestError: the file can't be used. ValueError: a source is none.
+        ManifestError: the file can't be used. ValueError: a source of the command line is none.
     """
     from bulk.flaws import Flaws
     from bulk.manifest.credentials_section import credentials_in

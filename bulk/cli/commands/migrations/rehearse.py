@@ -123,7 +123,7 @@ def rehearse(
 
 
 def _tokens(text: str | Path | None) -> int | None:
-    """Return the number that was given instead of a file; None where it is none."""
+    """Return the number of tokens that was given instead of a file; None where `text` is no number."""
     if text is None or not str(text).isdigit():
         return None
     if not 1 <= int(str(text)) <= MOST_TOKENS:

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from bulk.status import Display
 
 NOWHERE = "http://127.0.0.1:9/api/v3"
-"""Stands for the sandbox until it is there."""
+"""The address that stands for the sandbox until the sandbox is there."""
 TOKEN = "BULK_SANDBOX_TOKEN"
 """The variable from which the run takes the sandbox's token, whatever the manifest says of credentials."""
 
 
 def run(manifest: Path, overrides: "Overrides") -> int:
-    """Run it, print the report, and give the exit code of the run; its directory is kept.
+    """Run the manifest on a sandbox, print the report, and return the exit code; the run directory is kept.
 
     Raises:
         BulkError: the manifest can't be used, or the sandbox did not start.

@@ -1,4 +1,4 @@
-"""Asks the process that drives a run; where nobody answers, the error says what the run is up to and the way out."""
+"""Asks the process that drives a run; where none answers, the error says where the run stands and the way out."""
 
 import threading
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from bulk.report.run_state import RunState
 
 STARTING_S, LOOK_S = 3.0, 0.05
-"""So long a process that just begins or ends is waited for, and how often it is looked at (seconds)."""
+"""How long a process that just begins or ends is waited for, and the time between two looks at it (seconds)."""
 
 
 class Refusal(BulkError):
@@ -27,7 +27,7 @@ def ask(run_dir: Path, verb: str, args: Mapping[str, Any] | None = None) -> "Ans
     """Return the answer of the process that drives the run.
 
     Raises:
-        RunDirectoryError: there is none. Refusal: it says no.
+        RunDirectoryError: no process drives the run, or the process does not answer. Refusal: the process refuses.
     """
     from bulk.control import client
     from bulk.ledger.directory import is_held
@@ -51,7 +51,7 @@ def ask(run_dir: Path, verb: str, args: Mapping[str, Any] | None = None) -> "Ans
 
 
 def nobody(run_dir: Path, verb: str) -> RunDirectoryError:
-    """Return the error of a run that nobody listens for: why, and what to do.
+    """Return the error for a run that no process listens for: it says why, and what to do.
 
     Raises:
         RunDirectoryError: there is no run at all.
@@ -104,7 +104,7 @@ def pause(seconds: float = LOOK_S) -> None:
 
 
 def told_until(run_dir: Path, state: str) -> str:
-    """Wait until the run is in `state`, or has ended; the state that it is in then."""
+    """Wait until the run is in `state`, or ends; return its state then, empty where no process answers any more."""
     from bulk.control import client
 
     while True:

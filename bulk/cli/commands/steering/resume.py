@@ -62,10 +62,10 @@ def resume(
 
 
 def _went_on(run_dir: Path) -> bool:
-    """Have the process that drives it go on; False: it has ended meanwhile.
+    """Have the process that drives the run go on; return False where that process has ended meanwhile.
 
     Raises:
-        BulkError: it says no, or nothing.
+        BulkError: the process refuses, or does not answer.
     """
     from bulk.cli.commands.steering import asking
     from bulk.ledger.directory import is_held

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PORT = 8422
 CONNECTIONS = 4_000
-"""Connections that there is room for, where the system lets it (count): more than there are tabs."""
+"""Connections that the page has room for, if the system allows (count): more than there are tabs."""
 SHORTEST_KEY = 16
 
 
@@ -75,7 +75,7 @@ def serve(
             if not folder.is_dir():
                 raise UsageError(f"{name}: {folder} is not a folder")
     if store is not None:
-        with stored.opened(store, "serve"):  # says at once what is wrong with it
+        with stored.opened(store, "serve"):  # a store that can't be used is refused at once
             pass
     settings = Settings(
         folders=folders or (RUNS,),
@@ -111,7 +111,7 @@ async def _served(settings: "Settings", *, has_key_file: bool) -> None:
 
 
 def _kept_key(path: Path) -> str:
-    """Return the key in the file; where there is none, a new one that is kept there."""
+    """Return the key in the file; where there is no file, a new key that is kept there."""
     import secrets
 
     from bulk.storage.private_files import open_private

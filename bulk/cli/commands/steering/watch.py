@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 EVENTS_S = 0.25
-"""How often it is looked for new events (seconds)."""
+"""Time between two looks for new events (seconds)."""
 
 
 @click.command(cls=Command)
@@ -46,7 +46,7 @@ def watch(run_dir: Path, *, store: str | None, progress: str, is_events: bool, a
     from bulk.report.render.text import verdict
     from bulk.report.run_state import next_command
 
-    asking.state_of(run_dir)  # refuses what is no run, before anything is painted
+    asking.state_of(run_dir)  # refuses a folder without a run, before anything is painted
     try:
         with display(progress, sys.stderr) as shown:
             for status in _statuses(run_dir):
@@ -65,7 +65,7 @@ def watch(run_dir: Path, *, store: str | None, progress: str, is_events: bool, a
 
 
 def _tell_events(run_dir: Path, after: str | None) -> int:
-    """Print what happened and what happens, until the run has ended."""
+    """Print past and new events as JSON lines, until the run has ended."""
     from bulk.cli.commands.steering import asking
     from bulk.ledger.directory import is_held
     from bulk.ledger.view import LedgerView
@@ -96,7 +96,7 @@ def _tell_events(run_dir: Path, after: str | None) -> int:
 
 
 def _statuses(run_dir: Path) -> "Iterator[RunStatus]":
-    """Yield where the run stands, again and again until it ends: as its process says, or as the ledger does."""
+    """Yield the status of the run again and again until it ends: from its process, or else from its ledger."""
     from bulk.cli.commands.steering import asking
     from bulk.control import client
     from bulk.ledger.directory import is_held

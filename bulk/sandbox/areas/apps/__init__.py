@@ -1,1 +1,1 @@
-"""Apps: who they are, where they are installed, the tokens that they mint, and users who let them act."""
+"""Apps: their installations, the tokens that they mint, and the users who let them act."""

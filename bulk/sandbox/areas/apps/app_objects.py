@@ -1,4 +1,4 @@
-"""JSON objects of Apps and of what belongs to them."""
+"""JSON objects of Apps, their users and their installations."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 The program asks for a code (`POST /login/device/code`), its user confirms it (`POST /login/device` with `user_code`, as
 himself), and the program, which asks every few seconds, gets a token and a refresh token (`POST
 /login/oauth/access_token`). A refresh token works once and ends the pair that it came with. These paths stand beside
-the base URL's, and their errors come with status 200: so are the public platform's.
+the base URL's, and their errors come with status 200, as on the public platform.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Codes:
 
 
 def _fields(call: Call) -> dict[str, str]:
-    """Return the fields of a request: a form, JSON, or in the query."""
+    """Return the fields of a request, from its form, its JSON or its query."""
     if call.headers.get("Content-Type", "").startswith("application/json"):
         return {name: str(value) for name, value in call.json_object().items()}
     fields = dict(parse_qsl(call.raw.decode("utf-8", "replace")))
@@ -56,7 +56,7 @@ def _fields(call: Call) -> dict[str, str]:
 
 
 def _said(call: Call, fields: dict[str, object]) -> Answer:
-    """Return fields as the caller wants them: as JSON, else as a form."""
+    """Return an answer with these fields, as JSON if the caller accepts that, else as a form."""
     if "json" in call.headers.get("Accept", ""):
         return Answer(body=fields)
     form = urlencode({name: str(value) for name, value in fields.items()})
@@ -93,7 +93,7 @@ async def ask_for_code(call: Call) -> Answer:
 
 
 async def confirm(call: Call) -> Answer:
-    """Confirm a code, or with `deny` refuse it, as a user. Who he is, his own token or password says."""
+    """Confirm a code, or with `deny` refuse it, as the user of the request's own token or password."""
     fields = _fields(call)
     wanted = fields.get("user_code", "").strip().upper()
     code = next((each for each in call.context.get(Codes).waiting.values() if each.user_code == wanted), None)

@@ -1,4 +1,4 @@
-"""What an App asks with its JSON web token: about itself, where it is installed, and for installations' tokens."""
+"""Requests of an App with its JSON web token: about itself, about its installations, and for installations' tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bulk.sandbox.http.routes import Area, Route
 from bulk.sandbox.store.records import App, Installation, Organization, Repository, TokenKind
 
 REPOSITORIES_MOST = 500
-"""Repositories that a token may be limited to (count). Source: the public platform's documentation."""
+"""The most repositories that a token may be limited to (count). Source: the public platform's documentation."""
 LEVELS = {"read": 1, "write": 2, "admin": 3}
 DELETED_ACCEPTED_FROM = "2026-03-10"
 """From this version on, the removal of an installation is accepted (202) instead of done (204). Source: Versioning."""
@@ -108,7 +108,7 @@ def _found(call: Call, app: App, installation: Installation | None) -> Answer:
 
 
 async def create_access_token(call: Call) -> Answer:
-    """Mint a token of an installation, for all that it may do or for less."""
+    """Mint a token of an installation, with all of its rights or with fewer."""
     app, installation = _installation(call)
     if installation.suspended_at is not None:
         raise forbidden("This installation has been suspended")
@@ -143,7 +143,7 @@ def _permissions(installation: Installation, asked: object) -> dict[str, str]:
 
 
 def _repositories(call: Call, installation: Installation, body: dict[str, object]) -> list[Repository] | None:
-    """Return the repositories that the token is limited to; None: to none."""
+    """Return the repositories that the token is limited to; None: it is not limited."""
     names, ids = body.get("repositories"), body.get("repository_ids")
     if names is None and ids is None:
         return None

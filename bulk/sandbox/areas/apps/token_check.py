@@ -1,4 +1,4 @@
-"""Who a token is of: `GET /user` for whoever brings one, and an App's question about a token of its own."""
+"""Questions about tokens: `GET /user` for any caller, and an App's question about a token that was made for it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def get_user(call: Call) -> Answer:
 
 
 async def check_token(call: Call) -> Answer:
-    """Return what an App may know of a token that was made for it. Source: specification, Authentication (3)."""
+    """Return the facts that an App may know about a token made for it. Source: specification, Authentication (3)."""
     caller, apps = call.token, call.context.apps
     app = apps.app_of(caller) if caller else None
     if app is None or app.client_id != call.params["client_id"]:

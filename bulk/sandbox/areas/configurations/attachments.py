@@ -1,8 +1,8 @@
 """Attaching configurations to repositories: which repositories, whether licenses suffice, and the work in background.
 
-An attachment is accepted (202) and done `ATTACH_S` later, all of its repositories at one moment; until then they are
-where they were. What a scope means is decided when it is accepted. An organization has one attachment at a time. One
-that was accepted survives a restart.
+An attachment is accepted (202) and done `ATTACH_S` later, for all of its repositories at one moment; until then they
+keep what they had. The repositories of a scope are determined when the attachment is accepted. An organization has one
+attachment at a time. An accepted attachment survives a restart.
 
 Seats of advanced security are taken by the distinct committers of all repositories that use it. Where they do not
 suffice, a configuration that asks for licensed features gives its repositories the free ones only: they are listed with
@@ -79,7 +79,7 @@ def is_being_attached(state: State, configuration: Configuration) -> bool:
 def accept(
     context: Context, organization: Organization, configuration: Configuration, repositories: Collection[int]
 ) -> bool:
-    """Write down an attachment and begin it; tells whether it changes anything."""
+    """Record an attachment and begin it; returns whether it changes anything."""
     state = context.state
     is_licensed = licenses_suffice(state, organization.enterprise_id, configuration, repositories)
     status = ATTACHED if is_licensed else FAILED
@@ -103,9 +103,9 @@ def accept(
 def licenses_suffice(
     state: State, enterprise_id: int, configuration: Configuration, repositories: Collection[int]
 ) -> bool:
-    """Return whether `repositories` can have all that the configuration asks for.
+    """Return whether the licenses suffice for `repositories` to have all features of the configuration.
 
-    Seats that attachments were promised which are not done yet are taken.
+    Seats that are promised to attachments which are not done yet count as taken.
     """
     if not configuration.needs_licenses:
         return True
@@ -130,7 +130,7 @@ def licenses_suffice(
 
 
 def spread(state: State, enterprise_id: int, configuration: Configuration) -> None:
-    """Give a changed configuration to the repositories that have it. Inside a transaction."""
+    """Apply a changed configuration to the repositories that have it. Inside a transaction."""
     rows = state.db.execute(
         "SELECT repository_id FROM configuration_repositories WHERE configuration_id = ?", (configuration.id,)
     )

@@ -1,7 +1,7 @@
-"""What a code security configuration can be told to do: the fields of its body, their values and defaults.
+"""The settings of a code security configuration: the fields of a body, their values and defaults.
 
-Pure. A configuration keeps only what differs from the defaults of creation; `complete` gives every field. What a body
-holds beside these fields is passed over. Source: specification, Body fields.
+Pure. A configuration keeps only the settings that differ from the defaults of creation; `complete` gives every field.
+Other fields of a body are ignored. Source: specification, Body fields.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ DEFAULTS: Final[Mapping[str, object]] = {
     "enforcement": "enforced",
 }
 """Every setting, in the order in which a configuration shows them. Where the table of the specification names no
-default, this is what nobody's choice looks like."""
+default, the default here is the value that stands for no choice."""
 
 UPDATE_ONLY: Final = (
     "dependabot_delegated_alert_dismissal",
@@ -77,12 +77,12 @@ LICENSED: Final = ("advanced_security", "code_security", "secret_protection")
 
 
 def complete(kept: Mapping[str, object]) -> Settings:
-    """Return every setting, of a configuration that keeps only what differs from the defaults."""
+    """Return all settings of a configuration that keeps only those that differ from the defaults."""
     return {field: kept.get(field, default) for field, default in DEFAULTS.items()}
 
 
 def differing(settings: Mapping[str, object]) -> Settings:
-    """Return what of `settings` differs from the defaults: what a configuration keeps."""
+    """Return those `settings` that differ from the defaults, which a configuration keeps."""
     return {field: value for field, value in settings.items() if value != DEFAULTS[field]}
 
 
@@ -111,7 +111,7 @@ def description_of(body: Mapping[str, object]) -> tuple[str | None, list[dict[st
 
 
 def settings_of(body: Mapping[str, object], *, is_new: bool) -> tuple[Settings, list[dict[str, object]]]:
-    """Return the settings that the body gives, options completed, and everything that is wrong with them."""
+    """Return the settings that the body gives, with options completed, and all faults of these settings."""
     given: Settings = {}
     problems: list[dict[str, object]] = []
     for field in DEFAULTS:
@@ -135,7 +135,7 @@ def settings_of(body: Mapping[str, object], *, is_new: bool) -> tuple[Settings, 
 
 
 def contradictions(settings: Mapping[str, object]) -> Iterator[dict[str, object]]:
-    """Yield what complete settings can't be together."""
+    """Yield the contradictions between settings, which must be complete."""
     field = "dependabot_delegated_alert_dismissal"
     if settings[field] == "enabled" and settings["dependabot_alerts"] != "enabled":
         yield problem(RESOURCE, field, "invalid", f"{field} requires dependabot_alerts to be enabled")
@@ -188,7 +188,7 @@ def _flaws_of_reviewers(field: str, reviewers: object) -> Iterator[dict[str, obj
 
 
 def _completed(field: str, value: object) -> object:
-    """Return options as they are kept and shown: every attribute is there, what is none is left out."""
+    """Return options as they are kept and shown: with every attribute of theirs, and no others."""
     if not isinstance(value, dict):
         return None
     match field:

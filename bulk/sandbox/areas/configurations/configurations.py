@@ -1,7 +1,7 @@
-"""Code security configurations in the state, whoever they belong to, and how they are shown.
+"""Code security configurations in the state, of enterprises and organizations, and how they are shown.
 
 An enterprise's configurations are available in all its organizations; an organization's own only there. Names are
-unique within the one that they belong to. Ids are unique among all of them.
+unique within the enterprise or organization. Ids are unique among all configurations.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def available(call: Call, organization: Organization) -> Configuration:
     """Return the configuration of the path: the organization's own, or one of its enterprise.
 
     Raises:
-        Refused: 404, there is none of that id, or it is somebody else's.
+        Refused: 404, there is no configuration of that id, or it belongs to another organization or enterprise.
     """
     found = find(call.context.state, call.params["configuration_id"])
     owners = {("organization", organization.id), ("enterprise", organization.enterprise_id)}
@@ -83,7 +83,7 @@ def available(call: Call, organization: Organization) -> Configuration:
 def name_problem(
     state: State, target_type: str, target_id: int, name: str, besides: int = 0
 ) -> dict[str, object] | None:
-    """Return what is wrong with giving `name` to a configuration of this target: another than `besides` has it."""
+    """Return why `name` can't be given to a configuration of this target: one other than `besides` has it already."""
     row = state.db.execute(
         "SELECT id FROM configurations WHERE target_type = ? AND target_id = ? AND name = ?",
         (target_type, target_id, name),
@@ -98,7 +98,7 @@ def add(
 ) -> Configuration:
     """Make a configuration of an enterprise. Inside a transaction."""
     number = state.allocate("enterprise-configuration")
-    while find(state, str(number)) is not None:  # an organization's has it
+    while find(state, str(number)) is not None:  # a configuration of an organization has it
         number = state.allocate("enterprise-configuration")
     settings = configuration_settings.complete(given)
     made = Configuration(number, "enterprise", enterprise_id, name, description, settings, now, now)
@@ -169,10 +169,10 @@ def default_for_new(state: State, enterprise_id: int, *, is_private: bool) -> Co
 
 
 def set_default(state: State, organization: Organization, configuration: Configuration, kind: str) -> bool:
-    """Make a configuration an organization's default for new repositories of a kind; tells whether that is new.
+    """Make a configuration an organization's default for new repositories of a kind; returns whether that is new.
 
-    Each kind of repository has one default at most: another configuration gives up what this one takes, and keeps what
-    is left of its own. Inside a transaction.
+    Each kind of repository has one default at most: another configuration gives up the kinds that this one takes, and
+    keeps its other ones. Inside a transaction.
     """
     before = {made.id: _kinds(name) for name, made in defaults(state, "organization", organization.id)}
     after = {number: kinds - _kinds(kind) for number, kinds in before.items()}
@@ -189,7 +189,7 @@ def set_default(state: State, organization: Organization, configuration: Configu
 
 
 def is_default(state: State, configuration: Configuration) -> bool:
-    """Return whether some enterprise or organization gives it to its new repositories."""
+    """Return whether the configuration is a default for new repositories of an enterprise or organization."""
     return bool(
         state.db.execute(
             "SELECT 1 FROM configuration_defaults WHERE configuration_id = ?", (configuration.id,)

@@ -1,9 +1,9 @@
 """Legacy code security and analysis of an enterprise: settings for new repositories, and enablement everywhere.
 
 Both start an action (204) that is done `ENABLEMENT_S` later; until then the settings are shown as they were, and any
-further action is refused as in progress (422). An action that changes nothing is over at once. What needs seats of
-advanced security is refused where the license has none: our example of a policy that prevents enablement. For everybody
-but administrators with a classic token none of this is there. One that was accepted survives a restart.
+further action is refused as in progress (422). An action that changes nothing is over at once. An action that needs
+seats of advanced security is refused where the license has none: our example of a policy that prevents enablement. All
+callers but administrators with a classic token get 404. An accepted action survives a restart.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _settings(call: Call, enterprise: Enterprise) -> dict[str, object]:
 
 
 def _stored(db: sqlite3.Connection, enterprise_id: int) -> dict[str, object]:
-    """Return what differs from the defaults."""
+    """Return the settings that differ from the defaults."""
     row = db.execute(
         "SELECT settings_json FROM enterprise_security WHERE enterprise_id = ?", (enterprise_id,)
     ).fetchone()
@@ -111,7 +111,7 @@ def _stored(db: sqlite3.Connection, enterprise_id: int) -> dict[str, object]:
 
 
 def _given(body: dict[str, object]) -> dict[str, object]:
-    """Return the settings of a body; unknown fields are passed over. A null flag is one that is off."""
+    """Return the settings of a body; unknown fields are ignored. A null flag is off."""
     given: dict[str, object] = {}
     for name in (*FLAGS, BODY_ONLY_FLAG):
         if name in body:

@@ -1,8 +1,8 @@
 """Code security configurations in an organization: get, update, delete, attach, set as default, its repositories.
 
-Owners and security managers of the organization see its own configurations and those of its enterprise; for everybody
-else there are none (404). A token that may only read gets 403 for the rest. An enterprise's configuration is attached
-and made a default here like any other, but not changed or deleted (403).
+Owners and security managers of the organization see its own configurations and those of its enterprise; all others get
+404. A token that may only read gets 403 for the rest. An enterprise's configuration can be attached and made a default
+here like any other, but not changed or deleted (403).
 
 Deleting is 400 while the configuration is a default for new repositories and 409 while it is being attached. The
 specification names both statuses and no cause; refusing a default is the stricter reading, so that a rehearsal finds
@@ -25,7 +25,7 @@ from bulk.sandbox.http.routes import Area, Route
 from bulk.sandbox.store.records import Organization
 
 NAMED_EFFECTS = 20
-"""Most repositories that the journal names by their ids."""
+"""The most repositories that the journal names by their ids (count)."""
 
 
 async def get_configuration(call: Call) -> Answer:
@@ -171,7 +171,7 @@ def _own(call: Call) -> tuple[Organization, Configuration]:
     """Return the organization, and the configuration of its own that the path names.
 
     Raises:
-        Refused: 404, it is not there; 403, it is the enterprise's.
+        Refused: 404, the configuration does not exist; 403, it is the enterprise's.
     """
     organization = rights.secured_organization(call)
     found = configurations.available(call, organization)

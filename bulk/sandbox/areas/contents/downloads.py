@@ -29,10 +29,10 @@ quoted = lru_cache(4096)(quote)
 
 
 class Downloads:
-    """Gives out download URLs and takes each back once (`Context.get(Downloads)`).
+    """Gives out download URLs, each of which can be redeemed once (`Context.get(Downloads)`).
 
     Args:
-        key: 16 to 64 bytes that nobody else knows; default random. The same key and order give the same URLs.
+        key: a secret of 16 to 64 bytes; default random. The same key and order give the same URLs.
     """
 
     def __init__(self, key: bytes | None = None) -> None:
@@ -47,7 +47,7 @@ class Downloads:
         return f"{base_url}/downloads/{full_name}/{sha}/{quoted(path)}?token={ends_at:x}.{number:x}.{proof}"
 
     def redeem(self, full_name: str, sha: str, path: str, token: str, now: float) -> bool:
-        """Return whether the token is good for this blob, now and for the first time. It never is again."""
+        """Return whether the token is good for this blob, now and for the first time; it can't be used again."""
         try:
             end, serial, proof = token.split(".")
             ends_at, number = int(end, 16), int(serial, 16)

@@ -1,4 +1,4 @@
-"""What the body of a contents write asks for. Pure: the body in, a `FileRequest` or a refusal out."""
+"""The request of a contents write, read from its body. Pure: the body in, a `FileRequest` or a refusal out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FileRequest:
 
     Attributes:
         sha: the blob that the caller believes to be there; None when he named none.
-        author, committer: who the body says; `at` is filled in already.
+        author, committer: the persons that the body names; `at` is filled in already.
     """
 
     message: str
@@ -36,8 +36,8 @@ class FileRequest:
         """Return the request of a body.
 
         Args:
-            user: who is asking: the committer where none is named. The author defaults to the committer.
-            now: the date of both where none is named (UTC epoch seconds).
+            user: the caller, who is the committer where none is named. The author defaults to the committer.
+            now: the date of both where no date is given (UTC epoch seconds).
 
         Raises:
             Refused: 422, a field is missing, of another type, or can't stand in a commit.
@@ -56,7 +56,7 @@ def branch_name(body: Mapping[str, object]) -> str | None:
     """Return the short name of the branch that a body names; None for the default branch.
 
     Raises:
-        Refused: 422, it is no string.
+        Refused: 422, the branch is not a string.
     """
     branch = text(body, "branch")
     return branch.removeprefix("refs/heads/") if branch else None
@@ -93,7 +93,7 @@ def text(body: Mapping[str, object], field: str, place: str = "") -> str | None:
     """Return a string of a body; null counts as not given.
 
     Raises:
-        Refused: 422, it is something else.
+        Refused: 422, the field is not a string.
     """
     value = body.get(field)
     if value is not None and not isinstance(value, str):

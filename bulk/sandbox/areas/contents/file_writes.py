@@ -1,8 +1,8 @@
 """Repository contents: writing files. Each write is one commit on one branch.
 
-Two writes of one repository never overlap: from the moment that one is being worked on until it is done, the
-request's latency included, another is 409. What is checked, in this order: the caller's rights, the branch, the path
-and the body; then, alone with the repository, what stands at the path and its sha.
+Two writes of one repository never overlap: while a write is being worked on, the request's latency included, another
+one is 409. The checks are, in this order: the caller's rights, the branch, the path and the body; then, as the only
+writer of the repository, the entry at the path and its sha.
 
 Source: the specification's "Repository contents"; where that is silent, the decisions of the open points.
 """
@@ -30,7 +30,7 @@ WORKFLOWS = ".github/workflows/"
 
 
 async def put_file(call: Call) -> Answer:
-    """PUT /repos/{owner}/{repo}/contents/{path}: let a file hold these bytes: 201 where it is new, or 200.
+    """PUT /repos/{owner}/{repo}/contents/{path}: write these bytes to a file; 201 where the file is new, else 200.
 
     Raises:
         Refused: 404, the branch or the right is missing; 422, the body or the path is wrong, or a file is there and
@@ -104,10 +104,10 @@ def _alone(call: Call, target: Repository) -> AbstractAsyncContextManager[None]:
 
 
 def _entry_at(git: GitRepository, branch: str, path: str) -> Entry | None:
-    """Return what stands at a path that shall be written.
+    """Return the entry at a path that shall be written.
 
     Raises:
-        Refused: 422, it is not a file.
+        Refused: 422, the entry is not a file.
     """
     revision = git.revision(f"refs/heads/{branch}")
     entry = revision.entry(path) if revision else None

@@ -33,11 +33,11 @@ T = TypeVar("T")
 INLINE_BYTES = 1024 * 1024
 """Largest file whose content is in a JSON or HTML answer, and that is read on the event loop (bytes)."""
 REDIRECT_BYTES = 10 * 1024 * 1024
-"""Raw reads of more than this are sent to a download URL (bytes)."""
+"""Raw reads of larger files are redirected to a download URL (bytes)."""
 LARGEST_BYTES = 100 * 1024 * 1024
 """Larger files are not read at all (bytes)."""
 MOST_ENTRIES = 1000
-"""A directory listing ends here (count)."""
+"""The most entries of a directory listing (count)."""
 LINE_DIGITS = 60
 """Base64 content is broken into lines of this length (characters)."""
 
@@ -54,7 +54,7 @@ class FileView:
         self._ref = quoted(revision.name)
 
     async def answer(self, entry: Entry) -> Answer:
-        """Return what stands at a path, in the media type that was asked for."""
+        """Return the answer for the entry at a path, in the media type that was asked for."""
         match entry.kind:
             case Kind.DIRECTORY:
                 return self._validated(self._sha_with_modules(entry), self._directory(entry))
@@ -71,7 +71,7 @@ class FileView:
         return await self.file(entry, entry)
 
     async def file(self, entry: Entry, source: Entry) -> Answer:
-        """Return a file's content: of `source`, under the names of `entry` (a symlink to it, or itself)."""
+        """Return the answer with the content of `source`, under the names of `entry` (a symlink to it, or itself)."""
         size, media = self.revision.size(source), self.call.media
         if size > LARGEST_BYTES:
             raise _too_large("This file is larger than 100 MB: it can't be read here.")
@@ -154,7 +154,7 @@ class FileView:
         return None
 
     def _sha_with_modules(self, entry: Entry) -> str:
-        """Return what a listing depends on besides the names and URLs: the tree, and where its submodules come from."""
+        """Return the shas on which a listing depends besides names and URLs: of the tree, and of `.gitmodules`."""
         modules = self.revision.entry(".gitmodules")
         return f"{entry.sha} {modules.sha if modules else ''}"
 
@@ -179,8 +179,8 @@ class FileView:
     def _validated(self, sha: str, body: object) -> Answer:
         """Return an answer with its validators.
 
-        The ETag is weak: what it stands for is the content, and each answer has download URLs of its own. A branch
-        that moved within the present second gets no Last-Modified: it may move again within it.
+        The ETag is weak, because it stands for the content, and each answer has download URLs of its own. A branch that
+        moved within the present second gets no Last-Modified, because it may move again within that second.
         """
         call, changed_at = self.call, self.revision.changed_at
         seen = f"{sha} {call.media} {call.version} {self._api} {self._ref} {call.params.get('path')}"
@@ -189,7 +189,7 @@ class FileView:
         return Answer(body=body, etag=etag, last_modified=changed_at if is_settled else None)
 
     async def _off_loop(self, size: int, work: Callable[[], T]) -> T:
-        """Do work on so many bytes: at once, or where it can take its time."""
+        """Do work on `size` bytes: at once if they are few, else in a thread."""
         return await self.call.context.blocking(work) if size > INLINE_BYTES else work()
 
 
@@ -202,8 +202,8 @@ def base64_lines(data: bytes) -> str:
 
 @lru_cache(64)
 def _lines(length: int) -> Struct:
-    """Return what cuts so many characters into lines: several times faster than slices, and READMEs are read by the
-    thousand.
+    """Return a struct that cuts `length` characters into lines: this is several times faster than slices, and READMEs
+    are read by the thousand.
     """
     whole, rest = divmod(length, LINE_DIGITS)
     return Struct(f"{LINE_DIGITS}s" * whole + f"{rest}s" * bool(rest))

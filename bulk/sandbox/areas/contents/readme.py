@@ -1,8 +1,8 @@
 """The preferred README of a repository.
 
-The first of `.github/`, the root and `docs/` that holds one decides. In a directory `README.md` goes before `README`,
-and that before any other `readme.*`; case does not matter, and of what is still equal the first in git's order is
-taken.
+It is taken from the first of `.github/`, the root and `docs/` that has one. In a directory `README.md` goes before
+`README`, and `README` before any other `readme.*`; case does not matter, and of names that are still equal the first in
+git's order is taken.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ async def get_readme(call: Call) -> Answer:
     """GET /repos/{owner}/{repo}/readme: as the contents read of that file.
 
     Raises:
-        Refused: 404, there is none, or nothing is called `ref`; 422, `ref` can't be a name.
+        Refused: 404, there is no README, or nothing is called `ref`; 422, `ref` can't be a name.
     """
     found = repository(call)
     ref = call.query.get("ref")

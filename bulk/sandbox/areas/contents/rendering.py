@@ -1,4 +1,4 @@
-"""The html media type: a file as a page fragment. Markdown is rendered, anything else is shown as it stands.
+"""The html media type: a file as a page fragment. Markdown is rendered, any other file is shown as it is.
 
 Nothing of the file reaches the page as markup of its own: raw HTML in Markdown is escaped, and links with a scheme
 that runs code stay text.
@@ -30,7 +30,7 @@ def rendered(path: str, data: bytes) -> bytes:
 
 @cache
 def _parser() -> MarkdownIt:
-    # imported late: few sandboxes are asked for a page, and all start
+    # imported late, because all sandboxes start, and few are asked for HTML
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])

@@ -1,4 +1,4 @@
-"""What an organization gets when it is created: the repositories that a seed file names, and their configurations.
+"""The contents of a new organization: the repositories that a seed file names, and their configurations.
 
 No endpoint of the specification creates a repository, so that a rehearsal would end with empty organizations. Each new
 repository gets the configuration that is its enterprise's default for its kind; an organization that is only being
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def furnish(state: State, organization: Organization, now: float) -> None:
-    """Give a new organization what it gets. Inside a transaction.
+    """Give a new organization its repositories and their configurations. Inside a transaction.
 
     Args:
         now: when its repositories are made (UTC epoch seconds).

@@ -1,8 +1,8 @@
 """Enterprise organization administration: create and rename, for site administrators with a classic token; else 404.
 
 A rename is accepted (202) and done `RENAME_S` later: until then the old name holds and the new one is taken. At that
-moment the name changes, and the repositories are found under the new one only. One that was accepted survives a
-restart. The `url` of the 202 is the organization by its id, which no rename changes.
+moment the name changes, and the repositories are found under the new name only. An accepted rename survives a restart.
+The `url` of the 202 names the organization by its id, which no rename changes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ async def rename_organization(call: Call) -> Answer:
         raise invalid("A rename of this organization is already in progress")
     login = _login(state, call.json_object(), besides=organization)
     due_at = call.context.clock.now() + RENAME_S
-    # Webhooks are told when it is done, by whom it was asked for, under the address that was asked.
+    # Webhooks get the event when the rename is done, with the caller as its sender and the address that he used.
     told = hook_payloads.renamed(call, replace(organization, login=login), organization.login).payload
     with state.transaction() as db:
         db.execute("INSERT INTO renames VALUES (?, ?, ?, ?)", (organization.id, login, due_at, json.dumps(told)))
@@ -80,7 +80,7 @@ async def rename_organization(call: Call) -> Answer:
 
 
 async def get_organization_by_id(call: Call) -> Answer:
-    """Return the organization, whatever it is called now: where the `url` of a rename leads."""
+    """Return the organization under its present name: the `url` of a rename leads here."""
     try:
         organization = call.context.state.organization_by_id(int(call.params["organization_id"]))
     except (KeyError, ValueError):

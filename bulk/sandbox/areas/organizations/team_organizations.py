@@ -1,8 +1,9 @@
-"""Which organizations an enterprise team is assigned to.
+"""The organizations that an enterprise team is assigned to.
 
 A team is addressed by its slug (`ent:…`, in any case) or its id. Members of the enterprise see the assignments, its
-administrators change them. To assign what is assigned, or to remove what is not, is no error and changes nothing. The
-calls for many organizations pass over names that are no organization: what they answer with shows what was done.
+administrators change them. To assign an organization twice, or to remove one that is not assigned, is no error and
+changes nothing. The calls for many organizations ignore names that are no organization: their answers show what was
+done.
 """
 
 from __future__ import annotations

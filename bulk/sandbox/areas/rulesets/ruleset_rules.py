@@ -1,4 +1,4 @@
-"""What a well-formed ruleset is. Pure; a fault is a sentence that begins with its place (`rules[0].type is missing`).
+"""The checks of a ruleset's body. Pure; a fault is a sentence that begins with its place (`rules[0].type is missing`).
 
 A body has `ref_name` and exactly one of `repository_name`, `repository_id`, `repository_property` in its conditions:
 the pairing names of the specification are labels, not keys. Push rulesets need no conditions. A member that is null
@@ -191,7 +191,7 @@ _BODY: Final[Mapping[str, Member]] = {
 
 
 def faults(body: Mapping[str, object]) -> list[str]:
-    """Return what is wrong with a body, at most 20 sentences; empty: nothing."""
+    """Return the faults of a body, at most 20 sentences; empty: there are none."""
     found: list[str] = []
     for fault in _ruleset(body):
         found.append(fault)
@@ -201,7 +201,7 @@ def faults(body: Mapping[str, object]) -> list[str]:
 
 
 def completed(body: Mapping[str, object]) -> dict[str, object]:
-    """Return a body without faults as it is kept: every member of it, with the defaults."""
+    """Return a body without faults in the form in which it is kept: with every member, defaults included."""
     return {
         "name": body["name"],
         "target": body.get("target") or "branch",
@@ -286,7 +286,7 @@ def _objects(value: object) -> list[dict[str, object]]:
 
 
 def _given(value: object) -> dict[str, object]:
-    """Return the members of an object that are not null; none of anything else."""
+    """Return the members of an object that are not null; empty for a value that is not an object."""
     return {name: member for name, member in value.items() if member is not None} if isinstance(value, dict) else {}
 
 

@@ -1,9 +1,9 @@
-"""Rulesets: those of an organization listed and created by its owners, the history of an enterprise's by its
-administrators. To everybody else there are none: 404.
+"""Rulesets: an organization's owners list and create its rulesets, and an enterprise's administrators read the history
+of its rulesets. All other callers get 404.
 
-The name of a ruleset is unique in its organization; one that is taken is 422. Of an organization's ruleset the list has
-a summary; the whole of it, as its creation answered, is where `_links.self` leads, an address that the specification
-mentions and does not describe.
+The name of a ruleset is unique in its organization; a name that is taken is 422. The list has a summary of each of an
+organization's rulesets; `_links.self` leads to the whole ruleset, as its creation answered, at an address that the
+specification mentions and does not describe.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bulk.sandbox.store.records import Organization
 
 
 async def list_organization_rulesets(call: Call) -> Answer:
-    """Summaries, oldest first. `targets` (comma-separated, or an array) keeps only rulesets of these targets."""
+    """Return summaries, oldest first. `targets` (comma-separated, or an array) keeps only rulesets of these targets."""
     organization = rights.owned_organization(call)
     rows = call.context.state.db.execute(
         "SELECT * FROM rulesets WHERE source_type = 'Organization' AND source_id = ? ORDER BY id", (organization.id,)
@@ -76,7 +76,7 @@ async def create_organization_ruleset(call: Call) -> Answer:
 
 
 async def get_organization_ruleset(call: Call) -> Answer:
-    """Return the whole ruleset: where `_links.self` of its summary leads."""
+    """Return the whole ruleset; `_links.self` of its summary leads here."""
     organization = rights.owned_organization(call)
     row = _row(call, "Organization", organization.id)
     return Answer(body=_whole(call, organization, row))
@@ -121,7 +121,7 @@ def _enterprise(call: Call) -> Enterprise:
 
 
 def _number(call: Call, parameter: str) -> int:
-    """Return a number of the path; what is none, or larger than any id, is the id of nothing."""
+    """Return a number of the path; a text that is no number, or too large for an id, gives an id that nothing has."""
     text = call.params[parameter]
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1
 
@@ -172,8 +172,8 @@ def _whole(call: Call, organization: Organization, row: sqlite3.Row) -> dict[str
     }
 
 
-# The specification names no scopes: those of the organization's and the enterprise's other settings are asked for. Its
-# answers know no 403, so 404 hides what a token may not do.
+# The specification names no scopes: those of the organization's and the enterprise's other settings are asked for. It
+# names no 403 either, so a token that lacks rights gets 404.
 PERMISSION = ("organization_administration", "write")
 READ = Access(scopes=("read:org",), permission=PERMISSION, hidden=True)
 WRITE = Access(scopes=("write:org",), permission=PERMISSION, hidden=True)

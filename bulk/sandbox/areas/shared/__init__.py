@@ -1,1 +1,1 @@
-"""What several areas use."""
+"""Code that several areas use."""

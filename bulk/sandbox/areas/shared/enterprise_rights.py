@@ -1,8 +1,8 @@
-"""The enterprise that a path names, and whose business it is.
+"""The enterprise that a path names, and the rights of callers in it.
 
-Its members are whoever belongs to one of its organizations; its administrators are its owners and the site's; billing
-managers see what it pays for. To everybody else there is no such enterprise. A member who may not do what he asks for
-gets 403, or 404 where the specification knows no 403.
+Its members are all members of its organizations; its administrators are its owners and the site's; billing managers see
+what it pays for. All other callers get 404. A member who may not do what he asks for gets 403, or 404 where the
+specification names no 403.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def joined(call: Call) -> Enterprise:
     """Return the enterprise of the path, for its members.
 
     Raises:
-        Refused: 404, where it is not there or the caller is no member.
+        Refused: 404, the enterprise does not exist, or the caller is no member.
     """
     found = _find(call)
     if not is_administrator(call) and not _is_member(call, found):
@@ -49,7 +49,8 @@ def administered(call: Call, *, hidden: bool = False) -> Enterprise:
         hidden: whether members get 404 instead of 403.
 
     Raises:
-        Refused: 404, where it is not there or the caller is no member; 403, where he is one and no administrator.
+        Refused: 404, the enterprise does not exist, or the caller is no member; 403, he is a member but no
+            administrator.
     """
     found = joined(call)
     if not is_administrator(call):

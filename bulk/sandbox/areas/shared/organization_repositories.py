@@ -1,6 +1,6 @@
 """The repositories of an organization as a list, generated ones (fleet.py) included, and one of them by its id.
 
-`State` finds a repository by its name; whoever has to do with all of them, or knows an id, asks here.
+`State` finds a repository by its name; this module lists all repositories, and finds one by its id.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def visibilities(state: State, organization_id: int) -> dict[int, bool]:
-    """Return whether it is private by the id of every repository, in ascending order of the ids."""
+    """Return id of a repository -> whether it is private, for every repository, in ascending order of the ids."""
     found = {
         row["id"]: bool(row["private"])
         for row in state.db.execute(
@@ -32,8 +32,8 @@ def visibilities(state: State, organization_id: int) -> dict[int, bool]:
 
 
 def membership(state: State, organization_id: int) -> Callable[[int], bool]:
-    """Return what tells of an id whether it is that of one of the organization's repositories, without counting them
-    all.
+    """Return a function that tells whether an id is that of one of the organization's repositories, without listing
+    them all.
     """
     rows = state.db.execute("SELECT id FROM repositories WHERE organization_id = ?", (organization_id,))
     single = {row["id"] for row in rows}

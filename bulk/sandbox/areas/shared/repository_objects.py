@@ -1,4 +1,4 @@
-"""A repository as a JSON object: what it is called, whose it is, and where everything about it would be."""
+"""A repository as a JSON object: its names, its owner, and the URLs of everything about it."""
 
 from __future__ import annotations
 
@@ -83,13 +83,13 @@ def repository_object(call: Call, owner: Organization, repository: Repository) -
 
 
 def event_repository(call: Call, owner: Organization, repository: Repository) -> dict[str, object]:
-    """Return a repository as webhooks are told of it right after a push."""
+    """Return a repository as it stands in the event of a push."""
     whole = whole_repository(call, owner, repository)
     return {**whole, "updated_at": iso(call.now), "pushed_at": iso(call.now), "organization": owner.login}
 
 
 def whole_repository(call: Call, owner: Organization, repository: Repository) -> dict[str, object]:
-    """Return a repository with how it is fetched, and with what it has."""
+    """Return a repository with the URLs to clone it, and with its features."""
     full_name = f"{owner.login}/{repository.name}"
     host = urlsplit(call.site_url)
     nothing = ("stargazers_count", "watchers_count", "watchers", "forks_count", "forks", "open_issues_count")
@@ -127,7 +127,7 @@ def whole_repository(call: Call, owner: Organization, repository: Repository) ->
 
 
 def owner_object(call: Call, owner: Organization) -> dict[str, object]:
-    """Return an organization where it stands as the owner of a repository."""
+    """Return an organization as the owner of a repository."""
     return {
         "login": owner.login,
         "id": owner.id,
@@ -141,7 +141,7 @@ def owner_object(call: Call, owner: Organization) -> dict[str, object]:
 
 
 def account_places(call: Call, login: str) -> dict[str, str]:
-    """Return where everything about a user or organization would be."""
+    """Return the URLs of everything about a user or organization."""
     url = f"{call.base_url}/users/{login}"
     own = {"url": url, "html_url": f"{call.site_url}/{login}"}
     return own | {field: url + place for field, place in _ACCOUNT_PLACES.items()}

@@ -1,4 +1,4 @@
-"""What a well-formed snapshot is. Pure; every fault is a sentence that begins with its place (`job.id is missing`).
+"""The checks of a snapshot's body. Pure; every fault is a sentence that begins with its place (`job.id is missing`).
 
 The specification leaves the values of `relationship` and `scope` open; the public ones are taken (open-points.md).
 """
@@ -23,7 +23,7 @@ SCOPES: Final = ("runtime", "development")
 
 
 def faults(body: Mapping[str, object]) -> list[str]:
-    """Return what is wrong with a body, at most 20 sentences; empty: nothing."""
+    """Return the faults of a body, at most 20 sentences; empty: there are none."""
     found: list[str] = []
     for fault in _snapshot(body):
         found.append(fault)
@@ -142,7 +142,7 @@ def _package_url(text: object, where: str) -> Iterator[str]:
 
 @lru_cache(maxsize=URLS_IN_MEMORY)
 def _is_package_url(text: str) -> bool:
-    """Return what the reference library says, remembered: the same packages come again and again."""
+    """Return whether the reference library takes the text; results are kept, because packages come again and again."""
     try:
         PackageURL.from_string(text)
     except ValueError:

@@ -4,15 +4,15 @@ A malformed body is 422, with a sentence for each fault. A well-formed snapshot 
 digits) is taken (201) and reported as failed: `result` is INVALID and nothing is kept, as for a commit that nobody
 ever had. Every other one is SUCCESS.
 
-Where kept snapshots report the same manifest file, one instance is shown. First comes what users submit, then what
-dependency graph jobs do (applications: installation tokens), then automatic submissions (a run's own workflow token);
+Where kept snapshots report the same manifest file, one instance is shown. Submissions of users come first, then those
+of dependency graph jobs (applications: installation tokens), then automatic ones (a run's own workflow token);
 analysis of the files themselves, which would be last, submits no snapshots. Of several submissions of one origin the
-one with the alphabetically first correlator is shown, and what others of the same detector resolve is merged into it.
+one with the alphabetically first correlator is shown, with the packages of others of the same detector merged into it.
 No endpoint shows it: the view `shown_manifests` of `schema.sql` does. Source: specification, Dependency snapshot;
 open-points.md, Decisions.
 
-Submitting the body that is kept already changes nothing: the answer repeats the id and `created_at` of the kept one,
-and the journal's effect is null. Anything else takes the kept one's place under a new id.
+Submitting the body that is kept already changes nothing: the answer repeats the id and `created_at` of the kept
+snapshot, and the journal's effect is null. Any other body replaces the kept snapshot under a new id.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NULL_SHA: Final = "0" * 40
 
 
 class Origin(IntEnum):
-    """Where a snapshot comes from; the lower, the more it is worth."""
+    """The origin of a snapshot; a lower value goes before a higher one."""
 
     USER = 0
     JOB = 1
@@ -45,7 +45,7 @@ class Origin(IntEnum):
 
     @classmethod
     def of(cls, token: Token | None) -> Origin:
-        """Return where a snapshot comes from that was submitted with this token."""
+        """Return the origin of a snapshot that was submitted with this token."""
         match token.kind if token is not None else None:
             case TokenKind.INSTALLATION:
                 return cls.JOB
@@ -70,7 +70,7 @@ async def create_snapshot(call: Call) -> Answer:
         number = state.allocate("snapshot")
         return _taken(number, call.now, "INVALID", f"The snapshot was not processed: commit {NULL_SHA} does not exist.")
     key = (repository.id, *snapshot_rules.identity(body))
-    # Keys are sorted: the order of members says nothing.
+    # Keys are sorted, because the order of members does not matter.
     text = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
     digest = hashlib.sha256(text).digest()
     message = f"Dependency results for the repo have been successfully updated by {key[2]}."

@@ -1,9 +1,9 @@
 """Events on their way to the receivers of webhooks: queued, sent once, recorded. No answer ever waits for one.
 
 Each webhook has a queue of its own and at most one task, which ends when the queue is empty, so that a slow receiver
-holds up nobody but itself. A receiver has `TIMEOUT_S` to answer. Where `MOST_WAITING` events wait already, a further
-one is dropped, and recorded as dropped. What still waits when the server ends is not sent. Nothing is sent to an
-address that is not allowed (`delivery_addresses.py`), no redirect is followed, and no receiver is asked twice.
+holds up only its own webhook. A receiver has `TIMEOUT_S` to answer. Where `MOST_WAITING` events wait already, a further
+one is dropped, and recorded as dropped. Events that still wait when the server ends are not sent. Nothing is sent to an
+address that is not allowed (`delivery_addresses.py`), no redirect is followed, and no delivery is repeated.
 
 Source: specification, Events; open-points.md (signature header, delivery headers, delivery record, form payload).
 """
@@ -46,9 +46,9 @@ class Event:
     """Something that happened in an organization.
 
     Attributes:
-        name: its kind: `push`, `organization`, `ping`.
-        payload: the JSON object that receivers get; `organization.url` in it tells under which host the platform is.
-        repository_id: where it happened; None: in the organization as a whole.
+        name: the kind of the event: `push`, `organization`, `ping`.
+        payload: the JSON object that receivers get; `organization.url` in it tells the host of the platform.
+        repository_id: the repository where it happened; None: it concerns the organization as a whole.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Event:
 
     @property
     def action(self) -> str | None:
-        """What was done, for kinds that tell several things apart."""
+        """The action of the payload, for kinds of events that have several actions."""
         action = self.payload.get("action")
         return action if isinstance(action, str) else None
 
@@ -118,7 +118,7 @@ class Deliveries:
     async def _send(
         self, session: aiohttp.ClientSession, hook: sqlite3.Row, event: Event, guid: str
     ) -> tuple[int, str]:
-        """Return the receiver's status and its words, or ours for what became of it."""
+        """Return the receiver's status and its reason phrase, or a status and words of ours where it did not answer."""
         config = json.loads(hook["config_json"])
         body = body_of(event, config["content_type"])
         try:
@@ -186,13 +186,13 @@ class Deliveries:
 
 
 def announce(context: Context, organization_id: int, name: str, event: Callable[[], Event]) -> None:
-    """Tell the webhooks of an organization what happened; nothing happens in a sandbox without webhooks.
+    """Send an event to the webhooks of an organization; does nothing in a sandbox without webhooks.
 
     Args:
         context: the sandbox.
-        organization_id: where it happened.
-        name: the event's kind.
-        event: makes it; called only where some webhook asked for its kind.
+        organization_id: the organization where it happened.
+        name: the kind of the event.
+        event: makes the event; called only if a webhook has asked for its kind.
     """
     deliveries = context.find(Deliveries)
     hook_ids = deliveries.wanting(organization_id, name) if deliveries is not None else []
@@ -203,7 +203,7 @@ def announce(context: Context, organization_id: int, name: str, event: Callable[
 
 
 def body_of(event: Event, content_type: str) -> bytes:
-    """Return what is posted: the payload as JSON, or a form whose one field `payload` holds that JSON."""
+    """Return the body that is posted: the payload as JSON, or a form whose one field `payload` holds that JSON."""
     payload = orjson.dumps(event.payload)
     return payload if content_type == "json" else urlencode({"payload": payload}).encode("ascii")
 

@@ -1,7 +1,7 @@
 """Where webhooks may be delivered to: loopback, and the hosts that `--deliver-to` names.
 
-What counts is the address that a name leads to at the moment of sending, and that address is the one that is connected
-to. So a name that leads elsewhere, now or the next time, reaches nothing.
+The check applies to the address that a name has at the moment of sending, and the connection goes to that very address.
+So a name with another address, now or the next time, reaches nothing.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import anyio
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 LOOKUPS = 4
-"""Names that are looked up at once (count). A lookup that has begun can't be stopped, and the server's end waits for
-it: hundreds of them, where the names of a rehearsal lead nowhere, would take long."""
+"""How many names are looked up at once (count). A lookup that has begun can't be stopped, and the server's end waits
+for it: hundreds of lookups, of names in a rehearsal that do not exist, would take long."""
 
 
 class AddressRefused(Exception):
@@ -27,13 +27,13 @@ class AddressRefused(Exception):
 
 
 class Addresses:
-    """Knows which hosts are allowed.
+    """The hosts to which deliveries are allowed.
 
     Args:
         allowed: names or IP addresses besides loopback, in any case.
 
     Attributes:
-        lookups: is held while a name is looked up, by all deliveries together.
+        lookups: a limiter for all deliveries together, which is held while a name is looked up.
     """
 
     def __init__(self, allowed: Iterable[str]) -> None:
@@ -41,10 +41,10 @@ class Addresses:
         self.lookups = anyio.Semaphore(LOOKUPS)
 
     def check(self, host: str) -> None:
-        """Refuse a host that is an address, and not an allowed one; names are judged when they are looked up.
+        """Refuse a host that is an address but not an allowed one; names are judged when they are looked up.
 
         Raises:
-            AddressRefused: nothing is delivered there.
+            AddressRefused: nothing is delivered to this address.
         """
         if _address(host) is not None and not (self.allows(host) or is_loopback(host)):
             raise AddressRefused(host)
@@ -55,7 +55,7 @@ class Addresses:
 
 
 class LoopbackResolver(AbstractResolver):
-    """Looks names up, and keeps of what it finds only loopback, except for allowed names."""
+    """A resolver that keeps only loopback addresses of a name, unless the name is allowed."""
 
     def __init__(self, addresses: Addresses) -> None:
         self._addresses, self._inner = addresses, aiohttp.ThreadedResolver()
@@ -66,7 +66,7 @@ class LoopbackResolver(AbstractResolver):
         """Return the addresses of a host that may be connected to.
 
         Raises:
-            AddressRefused: it has others only.
+            AddressRefused: the host has no such address.
         """
         async with self._addresses.lookups:
             found = await self._inner.resolve(host, port, family)

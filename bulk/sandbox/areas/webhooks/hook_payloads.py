@@ -1,7 +1,7 @@
-"""What webhooks are told: the payload of each kind of event.
+"""The payloads of events for webhooks, one for each kind of event.
 
 The specification shows no payload: these have the fields of the public ones that say what happened, where, and who did
-it. URLs repeat the address under which the caller knows the platform.
+it. URLs begin with the address that the caller uses for the platform.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def push(call: Call, repository: Repository, branch: str, commit: CommitRecord, 
     """Return the event that one commit arrived on a branch.
 
     Args:
-        call: the write that made it.
-        repository: where.
-        branch: its name.
-        commit: what arrived.
-        path: the one file that it changes.
+        call: the request that made the commit.
+        repository: the repository of the branch.
+        branch: the name of the branch.
+        commit: the new commit.
+        path: the one file that the commit changes.
         change: `added`, `modified` or `removed`.
     """
     state = call.context.state
@@ -77,7 +77,7 @@ def push(call: Call, repository: Repository, branch: str, commit: CommitRecord, 
 
 
 def user_object(call: Call, user: User) -> dict[str, object]:
-    """Return a user, as far as events show him."""
+    """Return a user with the fields that events show."""
     return {
         "login": user.login,
         "id": user.id,

@@ -1,8 +1,8 @@
-"""What the body of a request says about a webhook, checked.
+"""The settings of a webhook in the body of a request, and their checks.
 
 A configuration is kept as `{url, content_type, insecure_ssl, secret?, username?, password?}`, all texts. Unknown fields
-are passed over. A secret is what it is given as, also where that is the mask that answers show: whoever sends the mask
-back has it for a secret from then on.
+are ignored. A secret is kept as it is given, also where it is the mask that answers show: a caller that sends the mask
+back has it as the secret from then on.
 
 Source: specification, Organization webhooks. The names of event kinds are not shown there: any is taken.
 """
@@ -38,10 +38,10 @@ def check_name(body: dict[str, object], *, is_new: bool) -> None:
 
 
 def config_in(body: dict[str, object]) -> dict[str, object] | None:
-    """Return the object `config`, with a `url` in it; None where there is none.
+    """Return the object `config`, with a `url` in it; None where the body has no `config`.
 
     Raises:
-        Refused: 422, it is no object, or names no URL.
+        Refused: 422, `config` is no object, or has no URL.
     """
     config = body.get("config")
     if config is None:
@@ -57,7 +57,7 @@ def configuration(given: dict[str, object], prefix: str = "config.") -> dict[str
     """Return the settings in an object, without those that were not given.
 
     Raises:
-        Refused: 422, one of them can't be used.
+        Refused: 422, a setting can't be used.
     """
     found: dict[str, str] = {}
     url = given.get("url")
@@ -114,7 +114,7 @@ def active_in(body: dict[str, object]) -> bool | None:
 
 
 def shown(config: dict[str, str]) -> dict[str, str]:
-    """Return a configuration as answers have it: the secret masked, username and password left out."""
+    """Return a configuration as answers show it: with the secret masked, without username and password."""
     found = {"url": config["url"], "content_type": config["content_type"], "insecure_ssl": config["insecure_ssl"]}
     return {**found, "secret": MASK} if "secret" in config else found
 

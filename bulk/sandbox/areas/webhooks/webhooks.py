@@ -1,8 +1,9 @@
-"""Organization webhooks: made, read, changed and removed by owners; what they were told is in their deliveries.
+"""Organization webhooks: owners make, read, change and remove them, and read the deliveries of their events.
 
-Everybody else gets 404. Webhooks that an OAuth application made are not there for other tokens, and those of others not
-for it. Every update overwrites the secret: one that is not sent again is gone. Nothing says that two webhooks of one
-organization must differ, so they need not; the vendor `github` refuses a second one with the same configuration.
+All other callers get 404. Webhooks that an OAuth application made are hidden from other tokens, and other webhooks from
+that application. Every update overwrites the secret: a secret that is not sent again is gone. Nothing says that two
+webhooks of one organization must differ, so they need not; the vendor `github` refuses a second one with the same
+configuration.
 
 Source: specification, Organization webhooks; the delivery record and its listing: open-points.md. The events themselves
 are in `deliveries.py` and `hook_payloads.py`.
@@ -34,7 +35,7 @@ OUTCOMES: Final = {"success": "status_code BETWEEN 200 AND 399", "failure": "sta
 
 
 async def list_hooks(call: Call) -> Answer:
-    """GET /orgs/{org}/hooks: all that the caller may know of, oldest first."""
+    """GET /orgs/{org}/hooks: all webhooks that the caller may see, oldest first."""
     organization = rights.owned_organization(call)
     rows = call.context.state.db.execute(
         "SELECT * FROM hooks WHERE organization_id = ? AND creator_kind = ? ORDER BY id",
@@ -163,12 +164,12 @@ async def list_deliveries(call: Call) -> Answer:
 
 
 async def begin_deliveries(context: Context) -> None:
-    """Make the place where events wait for their turn."""
+    """Make the queues of events."""
     context.put(Deliveries(context))
 
 
 def _kind(call: Call) -> str:
-    """Return which webhooks the caller makes and sees."""
+    """Return the kind of webhooks that the caller makes and sees."""
     return "oauth" if call.token is not None and call.token.kind is TokenKind.OAUTH else "user"
 
 
@@ -196,7 +197,7 @@ def _refuse_double(call: Call, organization: Organization, config: dict[str, str
 
 
 def _overwritten(row: sqlite3.Row, given: dict[str, str]) -> dict[str, str]:
-    """Return the configuration after an update: what was not given stays, except the secret."""
+    """Return the configuration after an update: settings that were not given stay, except the secret."""
     kept = {name: value for name, value in json.loads(row["config_json"]).items() if name != "secret"}
     return {**kept, **given}
 
@@ -204,7 +205,7 @@ def _overwritten(row: sqlite3.Row, given: dict[str, str]) -> dict[str, str]:
 def _update(
     call: Call, row: sqlite3.Row, config: dict[str, str], events: list[str] | None, active: bool | None
 ) -> tuple[sqlite3.Row, list[str]]:
-    """Return the webhook as it is afterwards, and the names of what is different."""
+    """Update a webhook; return the webhook after that, and the names of the settings that have changed."""
     before = json.loads(row["config_json"])
     what = [f"config.{name}" for name in sorted({*before, *config}) if before.get(name) != config.get(name)]
     if events is not None and events != json.loads(row["events_json"]):

@@ -1,1 +1,1 @@
-"""Who is calling: tokens, passwords, and what Apps show of themselves."""
+"""Authentication of callers: tokens, passwords, and the credentials of Apps."""

@@ -1,8 +1,8 @@
-"""What an App shows of itself: a JSON web token signed with its key, or its client id and secret as Basic.
+"""The credentials of an App: a JSON web token signed with its key, or its client id and secret as Basic.
 
 A JWT is signed with RS256, names the App by its id or client id (`iss`), and lasts at most ten minutes from `iat` to
-`exp`; the messages are the public platform's. A key may be a file, which is read for each token: so the keys of an App
-are exchanged while the sandbox runs. Source: specification, Authentication (1, 3).
+`exp`; the messages are the public platform's. A key may be a file, which is read for each token, so that the keys of an
+App can be exchanged while the sandbox runs. Source: specification, Authentication (1, 3).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def looks_signed(text: str) -> bool:
 
 
 class AppCredentials:
-    """Knows the Apps by what they show."""
+    """Checks the credentials of Apps."""
 
     def __init__(self, apps: Apps) -> None:
         self._apps = apps
         self._keys: dict[bytes, RSAPublicKey] = {}
 
     def of_client(self, client_id: str, secret: str) -> Token | None:
-        """Return who an App is by its client id and secret; None: there is no such App, or the secret is wrong."""
+        """Return the credential of an App by its client id and secret; None: no such App, or a wrong secret."""
         app = self._apps.app(client_id)
         if app is None or app.client_id != client_id or app.secret_digest is None:
             return None
@@ -55,14 +55,13 @@ class AppCredentials:
         return _token(app, TokenKind.CLIENT)
 
     def of_signed(self, text: str, now: float) -> Token:
-        """Return who an App is by a JSON web token.
+        """Return the credential of an App by a JSON web token.
 
         Args:
             now: UTC epoch seconds.
 
         Raises:
-            Refused: 401 with what is wrong with it, or that nothing is installed which could check it; 404 where there
-                is no such App.
+            Refused: 401, the token is wrong, or no library to check it is installed; 404, there is no such App.
         """
         head, claims, signature, signed = _parts(text)
         if head.get("alg") != "RS256":

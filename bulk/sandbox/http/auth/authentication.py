@@ -1,4 +1,4 @@
-"""Who is calling: `Authorization` to a token, and the lock-out after repeated bad credentials.
+"""Authentication of a request: from `Authorization` to a token, and the lock-out after repeated bad credentials.
 
 Accepted are `Bearer TOKEN`, `token TOKEN` and Basic with a user's login and his password or one of his tokens as
 password (or the token as user name), or with an App's client id and secret. A JSON web token of an App goes with
@@ -47,12 +47,12 @@ class Authentication:
         self._state, self._apps = state, apps
         self._app_credentials = AppCredentials(apps)
         self._failures: dict[_Key, _Failures] = {}
-        # Which token a header value holds: what nearly every request asks.
+        # header value -> its token, kept because nearly every request asks for it
         self._known: dict[str, Token] = {}
         self._known_at = state.token_changes
 
     def peek(self, header: str | None, now: float) -> Token | None:
-        """Return the good token in the header, without consequences; None: there is none."""
+        """Return the good token in the header, without counting a bad one; None: there is no good token."""
         token = self._remembered(header) if header else None
         return token if token and (token.ends_at is None or now < token.ends_at) else None
 
@@ -96,7 +96,7 @@ class Authentication:
         """Return whether the installation of a token is still there.
 
         Raises:
-            Refused: it is suspended, or the token is too new.
+            Refused: the installation is suspended, or the token is too new.
         """
         installation = self._apps.installation(token.installation_id or 0)
         if installation is None:
@@ -104,7 +104,7 @@ class Authentication:
         if installation.suspended_at is not None:
             raise forbidden("This installation has been suspended")
         if now < token.usable_at:
-            # not a bad credential: nobody is locked out for it
+            # this is not a bad credential, so it does not count for a lock-out
             raise (
                 forbidden("Resource not accessible by integration")
                 if token.is_scoped

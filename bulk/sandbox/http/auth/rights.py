@@ -1,7 +1,8 @@
-"""Who may do what: what a token brings, and whose things its user may touch.
+"""The rights of callers: those of a token, and those of its user on other users' things.
 
-A request needs both. Classic and OAuth tokens bring scopes, where a wide one includes narrow ones; the other kinds
-bring permissions. What a caller must not know about is 404; what he sees and may not do is 403.
+A request needs both. Classic and OAuth tokens have scopes, where a wide scope includes narrow ones; the other kinds
+have permissions. A thing that a caller must not know about is 404; an action that he may not do to a thing that he sees
+is 403.
 
 Members of an organization read and write all its repositories; everybody reads the public ones. Owners of the
 enterprise and site administrators own every organization. Security managers of an organization are members who also
@@ -35,14 +36,13 @@ ALL_SCOPES: Final = (
     "user",
 )
 OWN_KINDS: Final = frozenset({TokenKind.APP, TokenKind.CLIENT})
-"""What an App shows of itself, for the few routes that are about it."""
+"""The kinds of an App's own credentials, for the few routes about the App itself."""
 APP_KINDS: Final = frozenset({TokenKind.APP_USER, TokenKind.INSTALLATION, TokenKind.WORKFLOW})
 SCOPED_KINDS: Final = frozenset({TokenKind.CLASSIC, TokenKind.OAUTH})
 
 
 def has_scope(token: Token, *wanted: str) -> bool:
-    """Return whether a classic or OAuth token has one of these scopes, itself or in a wider one; True where none is
-    wanted."""
+    """Return whether a classic or OAuth token has one of these scopes, or a wider one; True if none is wanted."""
     return not wanted or any(
         scope in token.scopes or any(scope in INCLUDED.get(wide, ()) for wide in token.scopes) for scope in wanted
     )
@@ -55,7 +55,7 @@ def has_permission(token: Token, name: str, level: str) -> bool:
 
 
 def admit(call: Call) -> None:
-    """Let the token on to the route, or raise.
+    """Check that the token may use the route.
 
     Raises:
         Refused: 401 without a token where one is needed; 403 or 404 where the token lacks what the route asks for; 403
@@ -124,7 +124,7 @@ def owned_organization(call: Call, parameter: str = "org") -> Organization:
     """Return the organization that the path names, for its owners only.
 
     Raises:
-        Refused: 404, where it is not there or not the caller's.
+        Refused: 404, the organization does not exist, or the caller does not own it.
     """
     found = organization(call, parameter)
     if not is_owner(call, found):
@@ -136,7 +136,7 @@ def secured_organization(call: Call, parameter: str = "org") -> Organization:
     """Return the organization that the path names, for its owners and its security managers.
 
     Raises:
-        Refused: 404, where it is not there or the caller is neither.
+        Refused: 404, the organization does not exist, or the caller is neither.
     """
     found = organization(call, parameter)
     if not is_owner(call, found):
@@ -150,8 +150,8 @@ def repository(call: Call, *, write: bool = False) -> Repository:
     """Return the repository `{owner}/{repo}` of the path, if the caller may read it, or write it.
 
     Raises:
-        Refused: 404, where it is not there or the caller may not know of it; 403, where he sees it and may not write
-            it.
+        Refused: 404, the repository does not exist, or the caller may not know of it; 403, he may read it but not
+            write it.
     """
     state = call.context.state
     owner = state.organization(call.params["owner"])
@@ -166,7 +166,7 @@ def repository(call: Call, *, write: bool = False) -> Repository:
 
 
 def _is_selected(call: Call, found: Repository) -> bool:
-    """Return whether the caller's token is not limited to other repositories."""
+    """Return whether the caller's token reaches the repository: it is not limited to other ones."""
     token = call.token
     if token is None or token.installation_id is None:
         return True

@@ -1,4 +1,4 @@
-"""What the headers of an answer say of the token that asked: its scopes, what was needed, and when it ends."""
+"""The headers of an answer about the caller's token: its scopes, the rights that were needed, and when it ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def token_headers(token: Token, access: Access | None, now: float) -> list[tuple
     A fine-grained token without an end shows the present moment as its end, as the public platform was seen to do.
 
     Args:
-        access: what the route asks for; None: nothing.
+        access: the rights that the route asks for; None: no rights.
         now: UTC epoch seconds.
     """
     headers: list[tuple[str, str]] = []

@@ -1,1 +1,1 @@
-"""What operations on files of a repository share."""
+"""Code that operations on files of a repository share."""

@@ -1,8 +1,9 @@
-"""Whether a file or directory of a repository is proven not to be there: what a job with `missing: ok` asks.
+"""Proof that a file or directory of a repository does not exist, for jobs with `missing: ok`.
 
-A 404 also means that there is no such repository or branch, or no permission. A listing of the folder proves absence,
-and one that has not changed costs nothing, while a 404 costs each time. So the folders are listed from the root on,
-and the path itself is asked for where the last listing shows it. Source: operations.md, 404 rule.
+A 404 alone is no proof, because it also means that there is no such repository or branch, or no permission. A listing
+of the folder proves absence, and a listing that has not changed costs nothing, while a 404 costs each time. So the
+folders are listed from the root on, and the path itself is asked for where the last listing shows it. Source:
+operations.md, 404 rule.
 """
 
 from collections.abc import Generator
@@ -22,7 +23,7 @@ _SEEN = frozenset((200, 404))
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """What a folder lists; None: it can't be listed. `is_cut`: it may hold more entries than are listed."""
+    """The entries of a folder, name -> type; None: it can't be listed. `is_cut`: it may have more than are listed."""
 
     entries: dict[str, str] | None
     is_unchanged: bool
@@ -33,10 +34,10 @@ class _Folder:
 
 
 def of_content(owner: str, repo: str, path: str, ref: str | None, steps: Steps) -> Steps:
-    """Return how a read of `path` ends; where it is proven not to be there, that it is missing.
+    """Return the outcome of a read of `path`; it is `missing` where the path is proven not to exist.
 
     Args:
-        steps: the read itself.
+        steps: the steps of the read itself.
     """
     *folders, name = path.split("/")
     is_unchanged, is_proven = True, False
@@ -49,7 +50,7 @@ def of_content(owner: str, repo: str, path: str, ref: str | None, steps: Steps) 
         if kind is None and not folder.is_cut:
             steps.close()
             return missing(is_unchanged=is_unchanged)
-        if kind != "dir":  # the file itself; a link, or what the listing may have left out
+        if kind != "dir":  # the file itself, a link, or an entry that a cut listing may have left out
             break
     ended = yield from _read(steps)
     if isinstance(ended, Outcome):
@@ -58,7 +59,7 @@ def of_content(owner: str, repo: str, path: str, ref: str | None, steps: Steps) 
 
 
 def of_readme(owner: str, repo: str, ref: str | None, steps: Steps) -> Steps:
-    """Return how the read of a README ends: a 404 is absence where the root of the repository can be listed."""
+    """Return the outcome of the read of a README: a 404 is absence where the root of the repository can be listed."""
     ended = yield from _read(steps)
     if isinstance(ended, Outcome):
         return ended
@@ -67,7 +68,7 @@ def of_readme(owner: str, repo: str, ref: str | None, steps: Steps) -> Steps:
 
 
 def _read(steps: Steps) -> Generator[Request, Reply, Outcome | Reply]:
-    """Return how `steps` end, or the 404 that they can't deal with themselves."""
+    """Return the outcome of `steps`, or the reply with a 404 that the steps do not accept themselves."""
     try:
         request = next(steps)
         while True:

@@ -1,7 +1,7 @@
-"""Git blobs and Base64: what a file's content is called and how it travels. Pure.
+"""Git blobs and Base64: the name of a file's content, and the form in which it is sent. Pure.
 
-A blob's name is the SHA-1 of `blob`, its size and its bytes: whoever has the bytes knows what the platform will call
-them.
+A blob's name is the SHA-1 of `blob`, its size and its bytes, so that the name of any bytes can be computed before they
+are sent.
 """
 
 import binascii
@@ -19,25 +19,24 @@ def blob_sha(content: bytes) -> str:
 
 
 def decode(text: str) -> bytes:
-    """Return the bytes that Base64 text stands for. Line breaks are let through, as the platform's own answers have
-    them.
+    """Return the bytes that Base64 text encodes. Line breaks are allowed, because the platform's answers have them.
 
     Raises:
-        ValueError: it is no Base64: another character, or padding that is missing, excessive or misplaced.
+        ValueError: the text is not Base64: it has another character, or padding is missing, excessive or misplaced.
     """
     if "\n" in text:
         text = text.replace("\r\n", "").replace("\n", "")
     try:
-        # a fifth of the time; it takes nothing that is wrong, but not all that is right
+        # takes a fifth of the time of the way below; it takes no wrong text, but refuses some right ones
         return msgspec.convert(text, bytes)
     except (msgspec.ValidationError, UnicodeError):
         return binascii.a2b_base64(text, strict_mode=True)
 
 
 def on_one_line(text: str, content: bytes) -> str:
-    """Return `encode(content)`, where `content` is what `text` decodes to: most often `text` itself."""
+    """Return `encode(content)` for the `content` that `text` decodes to: most often this is `text` itself."""
     is_whole = len(text) == (len(content) + 2) // 3 * 4 and "\n" not in text
-    # without padding there is one way to write it; with it the last bits may be wrong
+    # without padding there is only one encoding; with padding, unused bits at the end may differ
     if is_whole and (text[-1:] != "=" or text[-4:] == encode(content[(len(content) - 1) // 3 * 3 :])):
         return text
     return encode(content)

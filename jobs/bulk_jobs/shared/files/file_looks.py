@@ -1,7 +1,8 @@
-"""What a write of a file would meet: for who only looks.
+"""The look before a write of a file, for a plan, which only reads.
 
-It may name the blob that it replaces, or that none is there, and then it does not look by itself. Nor has it to know
-whether a repository can be seen in which a file is not there, because the platform refuses the write; a plan has to.
+A write does not look by itself where its item names the blob that it replaces, or says that there is none. Nor does it
+check whether the repository of a missing file can be seen, because the platform refuses the write otherwise; a plan has
+to do both.
 """
 
 from collections.abc import Callable
@@ -15,8 +16,14 @@ from bulk_jobs.shared.files.path_state import can_see, look, unseen
 
 
 def look_first(item: Any, steps: Callable[[str | None], Steps]) -> Steps:
-    """Return a read, and behind it `steps` of the blob that is there, or None; they are not begun where they would be
-    refused, or where the file is as the item wants it. `item`: one of contents.put or contents.delete."""
+    """Read the file of an item, and go on with `steps`.
+
+    The steps are not begun if the write would be refused, or if the file is as the item wants it.
+
+    Args:
+        item: an item of contents.put or contents.delete.
+        steps: takes the blob that is there, or None, and returns the further steps.
+    """
     is_write = hasattr(item, "content")
     found = yield from look(item.owner, item.repo, item.path, item.branch, is_fresh=False)
     if found.obstacle:

@@ -1,9 +1,9 @@
-"""What an answer about a file must show: its kind, content that is whole, and the repository that was asked.
+"""Proofs of answers about files: the kind of the answer, content that is whole, and the repository that was asked.
 
-A file object whose content does not have the size that it names was cut on the way; that it is the blob that it names
-is not computed, because that takes as long as a tenth of a read. Bytes say nothing about themselves but their content
-type: plain JSON or, to raw, HTML is somebody else's answer. Every read of a file is looked at, so this is compiled.
-Source: specification, File content object and File write result.
+If the content of a file object does not have the size that the object names, it was cut on the way. Whether the content
+is the blob that the object names is not computed, because that takes as long as a tenth of a read. Raw bytes have only
+their content type: plain JSON, or HTML for a raw read, did not come from the file. Every read of a file is checked, so
+this module is compiled. Source: specification, File content object and File write result.
 """
 
 import unicodedata
@@ -21,51 +21,52 @@ _NOT_FILES = ("dir", "symlink", "submodule")
 
 
 def of_file(identity: Check) -> Proof:
-    """Return a file object with its content."""
+    """Return the proof that an answer is a file object with its content."""
     return Proof(_flaw_of_file, identity)
 
 
 def of_content(identity: Check, *, is_root: bool) -> Proof:
-    """Return a file object with its content, a directory's entries, or what a symlink or submodule is. For json and
-    object.
+    """Return the proof that an answer is a file object with its content, the entries of a directory, or the description
+    of a symlink or submodule; for the media types json and object.
 
-    Only the root of a repository may list nothing, also where a redirect led.
+    Only the listing of a repository's root may be empty, also after a redirect.
     """
     return Proof(_flaw_of_content if is_root else _flaw_of_content_below, identity)
 
 
 def of_path_state(identity: Check) -> Proof:
-    """Return what `of_content` does below the root, where the content itself may be left out: the blob is enough."""
+    """Return a proof as that of `of_content` below the root, but for which a file may be without content: its blob is
+    enough."""
     return Proof(_flaw_of_path_state, identity)
 
 
 def of_directory(identity: Check) -> Proof:
-    """Return a directory's entries."""
+    """Return the proof that an answer is the list of a directory's entries."""
     return Proof(_flaw_of_directory, identity)
 
 
 def of_bytes(media: Media) -> Proof:
-    """Return bytes as raw or html, or the description of something that has none."""
+    """Return the proof that an answer is the bytes of a file (raw or html), or describes a thing that has no bytes."""
     return Proof(_flaw_of_raw if media is Media.RAW else _flaw_of_html)
 
 
 def written(owner: str, repo: str, path: str, ours: str) -> Proof:
-    """Return a file write result whose content is the blob `ours` at this path, with the commit that made it so."""
+    """Return the proof that an answer is a file write result with the blob `ours` at this path, and its commit."""
     return Proof(partial(_flaw_of_written, path, ours), partial(_flaw_of_commit, f"/repos/{owner}/{repo}/"))
 
 
 def deleted(owner: str, repo: str) -> Proof:
-    """Return a file write result whose content is null, with the commit that made it so."""
+    """Return the proof that an answer is a file write result whose content is null, with the commit of the deletion."""
     return Proof(_flaw_of_deleted, partial(_flaw_of_commit, f"/repos/{owner}/{repo}/"))
 
 
 def of_place(owner: str, repo: str, path: str | None) -> Check:
-    """Ask that it is in this repository, and at this path; None: wherever it is."""
+    """Return a check that the thing of an answer is in this repository, and at this path; None: at any path."""
     return partial(_flaw_of_place, f"/repos/{owner}/{repo}/", path)
 
 
 def is_described(found: Any) -> bool:
-    """Return whether JSON that came instead of bytes says what stands there: a directory, a symlink or a submodule."""
+    """Return whether JSON that came instead of bytes describes the thing: a directory, a symlink or a submodule."""
     if _flaw_of_nothing(found):
         return False
     if isinstance(found, list):
@@ -74,7 +75,7 @@ def is_described(found: Any) -> bool:
 
 
 def json_of(data: bytes) -> Any:
-    """Return the JSON value that `data` is; None where it is none."""
+    """Return the JSON value of `data`; None where it is not JSON."""
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -82,7 +83,7 @@ def json_of(data: bytes) -> Any:
 
 
 def is_plain_json(reply: Reply) -> bool:
-    """Return whether an answer's content type is that of JSON, and not the vendor's own."""
+    """Return whether an answer has the content type of plain JSON, and not one of the vendor's."""
     return _content_type(reply) == "application/json"
 
 
@@ -132,7 +133,7 @@ def _flaw_of_whole(body: dict[str, Any]) -> str:
 
 
 def _decoded_bytes(text: str) -> int:
-    """Return how many bytes Base64 text stands for: decoding it would take longer than all else that is looked at."""
+    """Return how many bytes a Base64 text encodes. Decoding it would take longer than all other checks."""
     letters = len(text)
     if "\n" in text:
         letters -= text.count("\n") + text.count("\r")

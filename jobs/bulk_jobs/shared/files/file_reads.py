@@ -1,7 +1,8 @@
-"""Reading a file of a repository, in every representation and size: what `readme.get` and `contents.get` share.
+"""Reading a file of a repository, in every representation and size, for `readme.get` and `contents.get`.
 
-Up to 1 MB everything is given; up to 100 MB only raw bytes (or the object form without content), so a larger file is
-asked for again as raw bytes; above 100 MB nothing is. A listing of exactly 1,000 entries may have been cut.
+The platform gives files up to 1 MB in every representation, and files up to 100 MB only as raw bytes (or in the object
+form without content), so that a file above 1 MB is asked for again as raw bytes. It does not give files above 100 MB. A
+listing of exactly 1,000 entries may have been cut.
 Source: specification, Limits and File content object; operations.md, GET contents.
 """
 
@@ -18,12 +19,12 @@ from bulk_jobs.shared import refusals
 from bulk_jobs.shared.files import blobs, file_proofs
 
 MOST_ENTRIES = 1_000
-"""Entries of a directory that the platform lists at most (count)."""
+"""The most entries of a directory that the platform lists (count)."""
 
 INLINE_MOST = "above 1 MB a file comes only as raw bytes or, without its content, as an object"
 
 UNTABLED = frozenset({"content", "*.content", "download_url", "*.download_url"})
-"""Fields of files that no table holds: the bytes, whose blob is enough, and addresses that may hold a token."""
+"""Fields of files that are not put into tables: the bytes, whose blob is enough, and URLs that may hold a token."""
 
 MediaType = Annotated[
     Literal["json", "raw", "html", "object"],
@@ -40,13 +41,15 @@ _OF_RAW, _OF_HTML = file_proofs.of_bytes(Media.RAW), file_proofs.of_bytes(Media.
 
 
 def fetch(path: str, query: str, media_type: str, known: dict[str, Any], proof: Proof) -> Steps:
-    """Yield the requests of one read: one, and a second one for a file above 1 MB that was asked for as JSON or object.
-    Where these two speak of different blobs, both are sent once more.
+    """Yield the requests of one read, and return its outcome.
+
+    This is one request, and a second one for a file above 1 MB that was asked for as json or object. If these two name
+    different blobs, both are sent once more.
 
     Args:
-        path: of the request, percent-encoded.
-        known: fields that go into the result of raw and html, which say nothing about themselves.
-        proof: what an answer as json or object must show.
+        path: the path of the request, percent-encoded.
+        known: fields for the result of raw and html, whose answers have no fields.
+        proof: the proof of an answer as json or object.
     """
     media = _MEDIA[media_type]
     if media in _AS_BYTES:
@@ -99,7 +102,7 @@ def _as_bytes(path: str, query: str, media: Media, *, is_fresh: bool = False) ->
 
 
 def listing(body: Any) -> Any:
-    """Return the result for a directory: as it came; but one that may have been cut is an object, which says so."""
+    """Return the result for a directory: the listing as it came, or an object that says that it may have been cut."""
     entries = body["entries"] if isinstance(body, dict) else body
     if len(entries) != MOST_ENTRIES:
         return body
@@ -108,8 +111,7 @@ def listing(body: Any) -> Any:
 
 
 def saved_bytes(outcome: Outcome) -> bytes | None:
-    """Return the bytes of the file that `outcome` is about; None where it is about something else, or holds no
-    content."""
+    """Return the bytes of the file in an outcome; None where the outcome is not about a file, or has no content."""
     if isinstance(outcome.payload, bytes):
         return outcome.payload
     result = outcome.result
@@ -124,8 +126,11 @@ def saved_bytes(outcome: Outcome) -> bytes | None:
 def _large(
     request: Request, known: dict[str, Any], described: dict[str, Any], first: Reply
 ) -> Generator[Request, Reply, Outcome | None]:
-    """Yield the request of a file above 1 MB: its bytes are the payload, its result says what the file object would.
-    None: they are of another blob than that names, because the file was changed in between, or they are cut.
+    """Yield the request for the bytes of a file above 1 MB, and return the outcome: the bytes are its payload, and its
+    result has the fields of a file object.
+
+    None is returned if the bytes are not the blob that `described` names: the file was changed in between, or the bytes
+    were cut.
     """
     size = described.get("size")
     if isinstance(size, int) and size > RAW_BODY_BYTES:
@@ -165,7 +170,7 @@ def _bytes_outcome(reply: Reply, media: Media, known: dict[str, Any]) -> Outcome
     if data is None:
         return refusals.bad_answer(reply, "the bytes of a file")
     if isinstance(data, bytes) and file_proofs.is_plain_json(reply):
-        # no file, so it has no other representation: a directory, a symlink that leads nowhere, a submodule
+        # it is not a file, and so has no bytes: a directory, a symlink that leads nowhere, or a submodule
         found = file_proofs.json_of(data)
         return _ended(reply, listing(found) if isinstance(found, list) or "entries" in found else found)
     return _ended(reply, {**known, "size": _size(data), "sha256": _sha256(data)}, data)

@@ -1,7 +1,7 @@
-"""How a write of a file is taken back: with the blob that the run left as the precondition.
+"""The undo of a write of a file, with the blob that the run has left as the precondition.
 
-The bytes from before are not kept: the answer names the commit before, and at that one the file can be read as long as
-the branch's history stands. File modes and the history itself do not come back.
+The bytes from before are not kept: the answer of the write names the commit before it, and the file can be read at that
+commit as long as the branch's history stands. File modes and the history itself do not come back.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ _NOT_LOOKED = "what was there before is not known"
 
 
 def of_write(item: Any, before: Any, result: Any) -> Undo | Irreversible:
-    """Return what takes back that a file was made to hold something else."""
+    """Return the undo of a write that made a file or changed its content."""
     if before is UNSEEN or not isinstance(result, dict) or not isinstance(result.get("sha"), str):
         return Irreversible(_NOT_LOOKED)
     fields = {**_place(item), "sha": result["sha"]}
@@ -26,7 +26,7 @@ def of_write(item: Any, before: Any, result: Any) -> Undo | Irreversible:
 
 
 def of_deletion(item: Any, before: Any, result: Any) -> Undo | Irreversible:
-    """Return what takes back that a file was deleted."""
+    """Return the undo of the deletion of a file."""
     if not isinstance(before, str) or not isinstance(result, dict):
         return Irreversible(_NOT_LOOKED)
     return _with_bytes(item, {**_place(item), "mode": "create"}, before, result)

@@ -1,6 +1,6 @@
-"""How a write of one file ends: the request, and what its answer, its refusal or its loss mean.
+"""The write of one file: its request, and the meaning of its answer, its refusal or the loss of its answer.
 
-A refused write is judged by what stands at the path now, not by the platform's words: they are for people.
+A refused write is judged by the present state of the path, not by the platform's message, which is for people.
 Source: specification, Repository contents; operations.md, PUT and DELETE contents; failures.md row 22.
 """
 
@@ -35,10 +35,10 @@ _LAST_ACCEPT = {"PUT": frozenset((200, 201)), "DELETE": frozenset((200, 404))}
 
 
 class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
-    """One write of one file, as both of its operations know it.
+    """One write of one file, with the fields that both of its operations have.
 
     Attributes:
-        before: the blob that is there now, by the latest read or by the user; None: no file is.
+        before: the blob that is there now, by the latest read or by the user; None: there is no file.
     """
 
     method: str
@@ -52,11 +52,12 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
     before: str | None
 
     def request(self, proof: Proof, *, is_last: bool = False, **fields: Any) -> Request:
-        """Return the write. A refusal that another write may have caused comes back to be looked into, but of the last
-        one: after that it is the engine that waits and starts over, so many times.
+        """Return the request of the write.
 
         Args:
-            proof: what an answer shows that did it.
+            proof: the proof of an answer of success.
+            is_last: whether a refusal (409, 422) goes to the engine, which waits and starts over a limited number of
+                times; otherwise the operation looks into it, because another write may have caused it.
         """
         body: dict[str, Any] = {"message": self.message, **fields}
         if self.branch is not None:
@@ -78,8 +79,10 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def symlink_outcome(self) -> Generator[Request, Reply, Outcome | None]:
-        """Return how it ends where the sha that was refused is right, because it is of the file that a symlink leads
-        to."""
+        """Return the outcome if the path is a symlink; None where it is not one.
+
+        The refused sha may be right then, because it is the blob of the file that the symlink leads to.
+        """
         own = yield from link_sha(self.owner, self.repo, self.path, self.branch)
         if own is None:
             return None
@@ -88,12 +91,12 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
     def third_value(
         self, found: PathState, lost: Lost, wanted: str | None
     ) -> Generator[Request, Reply, NotApplied | Undecided]:
-        """Judge a lost write after which the path holds neither what was there before nor what was asked for.
+        """Judge a lost write after which the path has neither the state from before nor the one that was asked for.
 
-        It may have been applied before somebody else wrote, or not at all.
+        The write may have been applied before somebody else wrote, or not at all.
 
         Args:
-            wanted: the blob that was to stand there; None: no file was.
+            wanted: the blob that was to be there; None: no file was to be there.
         """
         if (
             self.before is not None
@@ -110,7 +113,7 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def written(path: str, ours: str, size_bytes: int, reply: Reply) -> Outcome:
-    """Return the useful part of a file write result, which shows that the blob is ours."""
+    """Return the outcome of a write, with the useful part of the platform's file write result."""
     content = reply.body["content"]
     result = {
         "path": path,
@@ -123,17 +126,17 @@ def written(path: str, ours: str, size_bytes: int, reply: Reply) -> Outcome:
 
 
 def deleted(path: str, before: str | None, reply: Reply) -> Outcome:
-    """Return the useful part of the answer to a delete."""
+    """Return the outcome of a deletion, with the useful part of the answer."""
     return succeeded({"path": path, "sha": before, "commit": _commit(reply)})
 
 
 def file_result(path: str, found: PathState) -> dict[str, Any]:
-    """Return the result where the file was only read."""
+    """Return the result for a file that was only read."""
     return {"path": path, "sha": found.sha, "size": found.size, "html_url": found.html_url}
 
 
 def flaw_of_content(text: str) -> str:
-    """Return why Base64 text can't be the content of a file."""
+    """Return why Base64 text can't be the content of a file; empty where it can."""
     try:
         size_bytes = len(blobs.decode(text))
     except ValueError as flaw:
@@ -142,7 +145,7 @@ def flaw_of_content(text: str) -> str:
 
 
 def conflict(message: str, reply: Reply | None = None) -> Outcome:
-    """Return how it ends where what is there is not what the item expects."""
+    """Return the outcome of an item that does not find the state that it expects."""
     return failed(ErrorCode.CONFLICT, message, http_status=reply.status if reply is not None else None)
 
 
@@ -155,7 +158,7 @@ def _commit(reply: Reply) -> dict[str, Any]:
 
 
 def flaws_of_sha(sha: str | None, mode: str) -> Iterator[ItemFlaw]:
-    """Yield what is wrong with the blob that a write in this mode shall replace."""
+    """Yield what is wrong with `sha`, the blob that a write in this mode shall replace."""
     if sha is None:
         if mode == "replace":
             yield ItemFlaw("sha", "expected the blob to be replaced, because mode is replace")

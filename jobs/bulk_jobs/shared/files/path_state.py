@@ -1,8 +1,8 @@
-"""What stands at a path of a repository, as writes need to know it: nothing, a file with its blob, or something else.
+"""The state of a path of a repository, as writes need to know it: nothing, a file with its blob, or another thing.
 
-It is asked for in the object form, which tells sha and size of files up to 100 MB and has one shape for directories.
-Absence is proven only beside a canary: a 404 also means that there is no such repository or branch, or no permission.
-Source: operations.md, 404 rule.
+It is read in the object form, which has sha and size of files up to 100 MB and one shape for directories. A 404 alone
+does not prove absence, because it also means that there is no such repository or branch, or no permission: a canary
+must be readable as well. Source: operations.md, 404 rule.
 """
 
 from collections.abc import Generator
@@ -17,18 +17,19 @@ from bulk_jobs.shared.files import file_proofs
 
 _FOUND_OR_NOT = frozenset((200, 404))
 LAG_PAUSE_FIRST_S = 1.0
-"""Before the second look at what a copy that lags may not show yet (seconds)."""
+"""The pause before the second read of a path that a lagging copy of the platform may not show yet (seconds)."""
 
 
 class PathState(msgspec.Struct, frozen=True, kw_only=True):
-    """What one read found at a path.
+    """The state of a path, as one read showed it.
 
     Attributes:
         sha: blob of the file; None where there is no file.
-        obstacle: what is there instead of a file and can't be written as one, such as `a directory`; else empty.
-        size: bytes of the file; None where it was not said.
+        obstacle: the thing that is there instead of a file and can't be written as one, such as `a directory`; else
+            empty.
+        size: the size of the file (bytes); None where the platform did not tell.
         html_url: its page, where the platform named one.
-        is_visible_absence: the 404 itself proved that the repository can be seen (it is empty).
+        is_visible_absence: whether the 404 itself proved that the repository can be seen (because it is empty).
     """
 
     sha: str | None = None
@@ -44,7 +45,7 @@ class PathState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def now(self) -> str:
-        """What a path is, in words: a file's blob, or not there."""
+        """The state in words, for messages: the blob of the file, or that there is none."""
         return "is not there" if self.sha is None else f"is the blob {self.sha}"
 
 
@@ -61,11 +62,12 @@ def look(
     left: str | None = None,
     lag_s: float = 0.0,
 ) -> Look:
-    """Read what stands at `path`; after a write always `is_fresh`.
+    """Read the state of `path`; reads after a write must be `is_fresh`.
 
     Args:
-        left: the blob that an item of this run has just left there (empty: no file). Where something else is shown, a
-            copy of the platform may lag: it is believed only after `lag_s` (seconds).
+        left: the blob that an item of this run has just left there (empty: no file). If a read shows another state, a
+            copy of the platform may lag: that state is believed only after `lag_s`.
+        lag_s: how long to repeat such a read (seconds).
     """
     for pause_s in _pauses_s(lag_s):
         reply = yield Request(
@@ -85,7 +87,7 @@ def look(
 
 
 def _pauses_s(lag_s: float) -> Generator[float]:
-    """Yield how long to pause before each look: none, then doubling, `lag_s` together."""
+    """Yield the pause before each read (seconds): none before the first, then doubling, with the sum `lag_s`."""
     yield 0.0
     pause_s = LAG_PAUSE_FIRST_S
     while lag_s > 0.0:
@@ -95,19 +97,21 @@ def _pauses_s(lag_s: float) -> Generator[float]:
 
 
 def can_see(owner: str, repo: str, branch: str | None) -> Generator[Request, Reply, bool]:
-    """Return the canary: whether the root of `branch` can be listed, so that a 404 beside it means absence."""
+    """Return whether the root of `branch` can be listed (the canary), so that a 404 for a path in it means absence."""
     reply = yield _list(owner, repo, "", branch)
     return reply.status == 200 or refusals.is_empty_repository(reply)
 
 
 def unseen(path: str) -> str:
-    """Return what a file that is not there means where the canary fails too."""
+    """Return the message for a 404 of `path` where the canary can't be read either."""
     return f"neither {path} nor the root of its branch can be read: no such repository or branch, or no permission"
 
 
 def link_sha(owner: str, repo: str, path: str, branch: str | None) -> Generator[Request, Reply, str | None]:
-    """Return the blob of the symlink at `path`, None where none is. A read of `path` shows the file that it leads
-    to."""
+    """Return the blob of the symlink at `path`; None where there is no symlink.
+
+    The folder is listed for that, because a read of `path` shows the file that the symlink leads to.
+    """
     folder, _, name = path.rpartition("/")
     reply = yield _list(owner, repo, folder, branch)
     for entry in reply.body if reply.status == 200 else []:
@@ -118,7 +122,7 @@ def link_sha(owner: str, repo: str, path: str, branch: str | None) -> Generator[
 
 
 def _list(owner: str, repo: str, folder: str, branch: str | None) -> Request:
-    """Return the fresh read of a folder's listing; without `folder` of the root's."""
+    """Return the request for a fresh listing of a folder; empty: of the root."""
     return Request(
         method="GET",
         path=contents_url(owner, repo, folder),
@@ -130,13 +134,13 @@ def _list(owner: str, repo: str, folder: str, branch: str | None) -> Request:
 
 
 def contents_url(owner: str, repo: str, path: str = "") -> str:
-    """Return the path of a request for a file, or without `path` for the root."""
+    """Return the URL path of a file of a repository; without `path`, that of the root."""
     root = f"/repos/{urls.segment(owner)}/{urls.segment(repo)}/contents"
     return f"{root}/{urls.file_path(path)}" if path else root
 
 
 def path_state(reply: Reply) -> PathState:
-    """Return what an answer (200 or 404) to a read in the object form says."""
+    """Return the state that an answer (200 or 404) to a read in the object form shows."""
     if reply.status == 404:
         return PathState(is_visible_absence=refusals.is_empty_repository(reply))
     body: Any = reply.body

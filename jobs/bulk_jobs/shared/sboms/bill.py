@@ -1,24 +1,24 @@
-"""A bill of materials as all forms tell it: packages, who depends on whom, and what it is about. Pure."""
+"""A bill of materials, whatever the form of its file: packages, their dependencies, and the bill's subject. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 
 class BillFlaw(ValueError):
-    """A file is no bill of materials that can be used; the message says why."""
+    """A file is not a bill of materials, or one that can't be used; the message says why."""
 
 
 @dataclass(slots=True)
 class Bill:
-    """One bill.
+    """One bill of materials.
 
     Attributes:
-        name: of what it is about; empty where it says nothing.
-        created: when it was made (ISO 8601), as it says; empty where it says nothing.
-        packages: package URL of each component that has one, by the component's own reference.
-        development: references of components that are not needed when it runs.
-        depends_on: references that each reference depends on.
-        roots: references of what the bill is about: what they depend on is direct.
+        name: the name of its subject; empty where the bill does not tell.
+        created: when the bill was made (ISO 8601), as it says; empty where it does not tell.
+        packages: reference of a component -> its package URL, for components that have one.
+        development: references of components that are not needed at run time.
+        depends_on: reference -> the references that it depends on.
+        roots: references of the subjects of the bill: their dependencies are direct.
         without_url: components without a package URL (count).
     """
 
@@ -31,10 +31,11 @@ class Bill:
     without_url: int = 0
 
     def add(self, components: Iterable[tuple[str | None, str, bool]]) -> None:
-        """Take components: the reference and package URL of each, and whether it is not needed at run time.
+        """Add components: the reference and package URL of each, and whether it is not needed at run time.
 
-        One without a package URL is counted, and one without a reference goes by its URL, as does one whose reference
-        another one has taken. What the bill is about is no part of itself, also where it is listed; several roots are.
+        A component without a package URL is only counted. A component without a reference, or with a reference that
+        another component has taken, goes by its URL. The one root of a bill is left out, even if the bill lists it;
+        several roots are kept.
         """
         own, packages = (self.roots[0] if len(set(self.roots)) == 1 else None), self.packages
         for reference, url, is_development in components:
@@ -50,23 +51,23 @@ class Bill:
                 self.development.add(key)
 
     def link(self, reference: str, children: Iterable[str]) -> None:
-        """Note what a component depends on, beside what was noted of it before."""
+        """Add dependencies of a component to those that are known already."""
         self.depends_on.setdefault(reference, []).extend(children)
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """What a bill says of packages, by package URL, as oracles tell it too.
+    """The packages of a bill and their dependencies, by package URL; test oracles give the same form.
 
     Attributes:
-        edges: package URLs of its children, sorted.
+        edges: package URL -> package URLs of its children, sorted.
     """
 
     edges: Mapping[str, list[str]]
 
 
 def graph_of(bill: Bill) -> Graph:
-    """Return the packages and edges of a bill; what has no package URL is left out, and its edges with it."""
+    """Return the packages and edges of a bill; components without a package URL are left out, with their edges."""
     url_of = bill.packages.get
     edges: dict[str, list[str]] = {url: [] for url in bill.packages.values()}
     for reference, children in bill.depends_on.items():

@@ -1,7 +1,7 @@
-"""What is wrong with a correlator, offline: it has to be the same in each run of one job, and of no other job.
+"""Offline checks of a correlator: it must be the same in each run of a job, and must not be that of another job.
 
-The platform keeps the newest snapshot of each correlator and detector. One that is another each time leaves the old
-ones in place for ever; one that two jobs share lets each take away what the other found.
+The platform keeps the newest snapshot of each correlator and detector. A correlator that changes with each run leaves
+the old snapshots in place for ever; if two jobs share one, each job's snapshot replaces that of the other.
 """
 
 import re
@@ -19,7 +19,7 @@ _LEAST_ID = 4
 
 
 def flaw_of(correlator: str, job_id: str, sha: str) -> str:
-    """Return why a correlator would be another one in the next run; empty where nothing says so."""
+    """Return why a correlator would be a different one in the next run; empty where no sign of that is found."""
     folded = correlator.casefold()
     if _is_of_a_run(job_id) and re.search(f"(?<![0-9]){re.escape(job_id.casefold())}(?![0-9])", folded):
         found = "the job's id"

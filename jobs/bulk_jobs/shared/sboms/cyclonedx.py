@@ -1,6 +1,6 @@
-"""CycloneDX as JSON: components, in each other too, and their dependencies.
+"""CycloneDX as JSON: components, which may be nested, and their dependencies.
 
-Source: the CycloneDX specification, 1.2 to 1.7. Only what a snapshot needs is decoded; the rest is passed over.
+Source: the CycloneDX specification, 1.2 to 1.7. Only the fields that a snapshot needs are decoded.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from bulk_jobs.shared.sboms.bill import Bill
 from bulk_jobs.shared.sboms.decoding import decode
 
 NOT_AT_RUN_TIME = ("optional", "excluded")
-"""Scopes of components that need not be there when it runs."""
+"""Scopes of components that are not needed at run time."""
 
 
 class _Component(msgspec.Struct, rename={"bom_ref": "bom-ref"}):

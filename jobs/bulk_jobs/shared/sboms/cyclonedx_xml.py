@@ -1,6 +1,6 @@
 """CycloneDX as XML, by way of the tree that the parser makes, unless `plain_xml.py` can read it.
 
-Source: the CycloneDX specification, 1.2 to 1.7. Only what a snapshot needs is taken; the rest is passed over.
+Source: the CycloneDX specification, 1.2 to 1.7. Only the elements that a snapshot needs are taken.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,14 +14,14 @@ from bulk_jobs.shared.sboms.plain_xml import Unplain, read_plain
 
 NAMESPACE = "http://cyclonedx.org/schema/bom/"
 STEP_BYTES = 64 * 1024
-"""So much of XML is read before what it holds is taken (bytes): its elements take seven times as much memory."""
+"""How much XML is parsed before its elements are taken and dropped (bytes): they need seven times as much memory."""
 
 
 def read_xml(data: bytes) -> Bill:
     """Read CycloneDX XML; a document type, which could name other files or grow without end, is refused.
 
     Raises:
-        BillFlaw: it is not well-formed, or no CycloneDX.
+        BillFlaw: the data is not well-formed, or not CycloneDX.
     """
     try:
         space = _space_of(data)
@@ -30,15 +30,20 @@ def read_xml(data: bytes) -> Bill:
         return read_tree(data, space)
     except BillFlaw:
         raise
-    except (expat.ExpatError, ParseError, LookupError, ValueError) as error:  # the last two: an encoding that it names
+    except (
+        expat.ExpatError,
+        ParseError,
+        LookupError,
+        ValueError,
+    ) as error:  # the last two come from the encoding that the data names
         raise BillFlaw(f"is no XML that can be read: {error}") from None
 
 
 def read_tree(data: bytes, space: str) -> Bill:
-    """Read it by way of a tree, whatever its form; `space`: its namespace.
+    """Read CycloneDX XML by way of a tree, whether it is plain or not; `space`: its namespace.
 
     Raises:
-        ParseError: it is not well-formed. LookupError, ValueError: it has an encoding that can't be read.
+        ParseError: the data is not well-formed. LookupError, ValueError: its encoding can't be read.
     """
     return _Xml(space).read(data)
 
@@ -69,18 +74,18 @@ def _space_of(data: bytes) -> str:
 
 
 class _Xml:
-    """One pass over the elements. The parser makes a tree of them by itself, which takes half the time of two calls for
-    each, and what is read of it is dropped while it grows.
+    """One pass over the elements. The parser makes a tree of them, which takes half the time of two calls for each
+    element; the part of the tree that was taken is dropped while the tree grows.
     """
 
     def __init__(self, space: str) -> None:
         self._bill = Bill()
-        self._prefix = f"{{{space}}}"  # elements of others may have the same names
+        self._prefix = f"{{{space}}}"  # elements of other namespaces may have the same names
         self._component, self._components = self._prefix + "component", self._prefix + "components"
         self._name, self._purl, self._scope = (self._prefix + name for name in ("name", "purl", "scope"))
 
     def read(self, data: bytes) -> Bill:
-        """Return the bill."""
+        """Parse the data and return the bill."""
         builder = TreeBuilder()
         document = builder.start("document", {})
         parser = XMLParser(target=builder)
@@ -93,8 +98,10 @@ class _Xml:
         return self._bill
 
     def _take(self, bom: Element, whole: int) -> None:
-        """Take what has been read and drop it. The first `whole` sections have been read to their end, and another one
-        but for its last element.
+        """Take the elements that have been parsed, and drop them.
+
+        The first `whole` sections have been parsed to their end; of a further section, the last element may be
+        incomplete.
         """
         for place, section in enumerate(bom):
             read = section[:] if place < whole else section[:-1]
@@ -119,7 +126,7 @@ class _Xml:
                 self._bill.created = (element.text or "").strip()
 
     def _all(self, elements: Iterable[Element]) -> Iterator[tuple[str, str, bool]]:
-        component, left = self._component, [iter(elements)]  # however deep they lie in each other
+        component, left = self._component, [iter(elements)]  # a stack, so that components may be nested to any depth
         while left:
             for element in left[-1]:
                 if element.tag != component:

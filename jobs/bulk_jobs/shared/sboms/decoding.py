@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 def decode(decoder: "msgspec.json.Decoder[T]", data: bytes, form: str) -> T:
-    """Return what `data` holds; `form`: what it should be, for the message.
+    """Return the decoded `data`; `form`: the expected form, for the message.
 
     Raises:
-        BillFlaw: it can't be read, or a field that is needed has another type.
+        BillFlaw: the data can't be read, or a field that is needed has another type.
     """
     try:
         return decoder.decode(data)

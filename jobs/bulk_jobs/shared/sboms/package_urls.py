@@ -1,4 +1,4 @@
-"""Package URLs, checked as the reference library does; the plain ones, nearly all, in a tenth of its time."""
+"""Package URLs, checked as by the reference library; plain ones, which are nearly all, take a tenth of its time."""
 
 import functools
 import re
@@ -18,19 +18,21 @@ _plain = re.compile(
 
 
 def flaw_of(text: str) -> str:
-    """Return why `text` is no package URL, which is shown cut; empty where it is one."""
+    """Return why `text` is not a package URL, with the text cut to some characters; empty where it is one."""
     return "" if _plain(text) else _flaw_of_any(text)
 
 
 @functools.lru_cache(maxsize=65_536)
 def _flaw_of_any(text: str) -> str:
-    """Return the same, remembered, because the same packages come again and again."""
+    """Return the same for any text, and remember it, because the same packages come again and again."""
     flaw = names.flaw_of_text(text)
     if flaw:
         return f"{text[:_SHOWN_CHARACTERS]!r} {flaw}"
     try:
         PackageURL.from_string(text)
     except ValueError as error:
-        reason = str(error).partition(repr(text))[0].rstrip(" :.")[:_REASON_CHARACTERS]  # it may repeat the whole
+        reason = (
+            str(error).partition(repr(text))[0].rstrip(" :.")[:_REASON_CHARACTERS]
+        )  # the message may repeat the whole text
         return f"expected a package URL, as pkg:npm/left-pad@1.3.0; got {text[:_SHOWN_CHARACTERS]!r}: {reason}"
     return ""

@@ -1,15 +1,15 @@
-"""CycloneDX as XML in the plain form that most tools write, taken from its text: no object is made of an element.
+"""CycloneDX as XML in the plain form that most tools write, read from its text without an object for each element.
 
-Plain means: no comments, instructions or CDATA, the usual encoding, and one namespace of its own, which is the default
-one. Dependencies are told by their whole text: what does not follow their form to the last character is refused, so
-that expat need not look at them. Once it has found the rest well-formed, `<` begins tags and nothing else, and three
+Plain means: no comments, instructions or CDATA, the usual encoding, and the namespace of CycloneDX alone as the default
+one. The text of the dependencies is matched to the last character: a text that does not follow their form is refused,
+so that expat need not parse it. Once expat has found the rest well-formed, `<` begins tags and nothing else, and three
 rules hold:
 
-- A tag that begins an element, text, and a tag that ends one belong together.
-- The first `</component>` after a `<component` ends it, unless another one begins between.
-- What follows the end of a component, and no more than white space, lies in the same list.
+- A tag that begins an element, text, and a tag that ends an element, in this order, belong together.
+- The first `</component>` after a `<component` ends it, unless another component begins between them.
+- An element that follows the end of a component, with only white space between, lies in the same list.
 
-What is written in another way is `Unplain`, and a tree is made of it.
+A bill that is written in another way is `Unplain`, and is read by way of a tree.
 """
 
 import re
@@ -21,18 +21,18 @@ from bulk_jobs.shared.sboms.bill import Bill
 from bulk_jobs.shared.sboms.cyclonedx import NOT_AT_RUN_TIME
 
 STEP_BYTES = 64 * 1024
-"""So much is decoded at once (bytes), or one component where it is larger."""
+"""How much is decoded at once (bytes), or one component where that is larger."""
 
 _BOM = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?[^>]*>)?\s*<bom(?:\s[^>]*)?(?<!/)>")
 _SECTION = re.compile(rb"\s*<([A-Za-z]+)(?:\s[^>]*|/)?>")
 _END = re.compile(rb"\s*</bom\s*>\s*")
 
 _SPACE = r"[ \n\t]"
-"""White space as XML has it, once its lines end as everywhere."""
+"""White space of XML, once its line ends are line feeds."""
 _ATTRIBUTES = rf'(?:{_SPACE}[^b \n\t/>][^=]*+="[^"]*+")*+'
-"""No other attribute of a component begins with a b."""
+"""The attributes of a component other than `bom-ref`, which alone begins with a b."""
 _FLAT = rf"(?:<(?!component|purl|scope)[^/>][^>]*+(?<!/)>[^<]*+</[^>]*+>{_SPACE}*+)*+"
-"""Children that hold a text and no more. Possessive, as all repetitions: what does not match takes no more time."""
+"""Children that hold only a text. All repetitions are possessive: a text that does not match takes no longer."""
 _COMPONENT = re.compile(
     rf'<component{_ATTRIBUTES}(?:{_SPACE}bom-ref="([^"\n\t]*+)"{_ATTRIBUTES})?+>{_SPACE}*+'
     rf"{_FLAT}(?:<scope>([^<]*+)</scope>{_SPACE}*+{_FLAT})?+((?:<(?!/?component|purl)[^<]*+)*+)"
@@ -44,9 +44,10 @@ _LISTS_CLOSED = re.compile(rf"{_SPACE}*+(?:</components>{_SPACE}*+</component>{_
 _CLOSE, _NEXT = rf"(?:/|>{_SPACE}*</dependency{_SPACE}*)>", rf"{_SPACE}*<dependency{_SPACE}+ref="
 _CHILD, _SIBLING = re.compile(f">{_NEXT}"), re.compile(f"{_CLOSE}{_NEXT}")
 _ABOVE = re.compile(rf"{_CLOSE}{_SPACE}*</dependency{_SPACE}*>{_NEXT}")
-"""What stands before the reference of a dependency: of the first child, of others, and after the last child."""
+"""The text before the reference of a dependency: of the first child, of a sibling, and of the parent's sibling after
+the last child."""
 _LAST, _LAST_CHILD = (re.compile(rf"{_CLOSE}{_SPACE}*{end}") for end in ("", rf"</dependency{_SPACE}*>{_SPACE}*"))
-"""What stands after the last dependency, and where it is a child."""
+"""The text after the last dependency, where that is no child, and where it is a child."""
 
 _ENTITIES = ("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&")
 
@@ -56,14 +57,14 @@ class Unplain(Exception):
 
 
 def read_plain(data: bytes, space: str, read_head: Callable[[bytes], Bill]) -> Bill:
-    """Read a bill.
+    """Read a bill in the plain form.
 
     Args:
         space: the namespace of its first element.
         read_head: reads a bill that has metadata alone.
 
     Raises:
-        Unplain: it is written in another way, or not well-formed.
+        Unplain: the bill is written in another way, or is not well-formed.
     """
     sections = dict(_sections(data))
     _look_at(data, space, *sections.get("dependencies", (0, 0)))
@@ -76,7 +77,7 @@ def read_plain(data: bytes, space: str, read_head: Callable[[bytes], Bill]) -> B
 
 
 def _look_at(data: bytes, space: str, start: int, end: int) -> None:
-    """Have it parsed but for what lies there, which makes nothing of it."""
+    """Have expat check the data without the part from `start` to `end`; nothing is made from it."""
     parser, defaults = expat.ParserCreate(namespace_separator=" "), 0
 
     def declared(prefix: str | None, name: str) -> None:
@@ -95,7 +96,7 @@ def _look_at(data: bytes, space: str, start: int, end: int) -> None:
     whole = memoryview(data)
     try:
         parser.Parse(b"".join((whole[:start], whole[end:])), True)
-    except expat.ExpatError:  # the tree says where
+    except expat.ExpatError:  # reading by way of a tree reports where
         raise Unplain from None
 
 
@@ -115,7 +116,7 @@ def _sections(data: bytes) -> Iterator[tuple[str, tuple[int, int]]]:
         if data[at - 2 : at] == b"/>":
             continue
         start, close = at, b"</%b>" % name
-        if name == b"components":  # there are others in it, which are looked at as they are taken
+        if name == b"components":  # others may be nested in it, which are checked when they are taken
             at = data.rfind(close, start)
         else:
             at = data.find(close, start)
@@ -130,7 +131,7 @@ def _sections(data: bytes) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def _pieces(data: bytes, start: int, end: int, mark: bytes) -> Iterator[str]:
-    """Yield the text there in pieces, all of which begin with `mark` but the first."""
+    """Yield the text from `start` to `end` in pieces, each of which, except the first, begins with `mark`."""
     while start < end:
         stop = end
         if start + STEP_BYTES < end:
@@ -146,7 +147,7 @@ def _pieces(data: bytes, start: int, end: int, mark: bytes) -> Iterator[str]:
 
 
 def _take_components(pieces: Iterator[str], bill: Bill) -> None:
-    """Take components, and those in each other: a bill does not tell them apart."""
+    """Add components to the bill, nested ones too, which a bill does not tell apart."""
     depth = 0
     for text in pieces:
         parts = _COMPONENT.split(text)
@@ -177,7 +178,7 @@ def _refuse_deeper(deep: list[str], urls: list[str | None], rest: list[str], par
 
 
 def _scope(deep: str) -> str | None:
-    """Return the scope that stands after children which hold others."""
+    """Return the scope of a component that follows children with elements in them; None where there is no scope."""
     before, found, after = deep.partition("<scope")
     if not found:
         return None
@@ -187,7 +188,7 @@ def _scope(deep: str) -> str | None:
 
 
 def _value(text: str) -> str:
-    """Return what a text or the value of an attribute says."""
+    """Return a text, or the value of an attribute, with its entities replaced."""
     if text.count("&") == text.count("&amp;"):
         return text.replace("&amp;", "&")
     if text.count("&") != sum(text.count(entity) for entity, _ in _ENTITIES):
@@ -198,25 +199,25 @@ def _value(text: str) -> str:
 
 
 def _is_deeper(text: str) -> bool:
-    """Return whether the end of `text` lies deeper than its beginning: so many tags begin in it, and do not end."""
+    """Return whether the end of `text` lies deeper than its beginning: more elements begin in it than end."""
     tags, ends = text.count("<"), text.count("</")
     if tags == 2 * ends:
         return False
-    if tags != text.count(">"):  # one stands in a text or an attribute, and could look like the end of a tag
+    if tags != text.count(">"):  # a `>` in a text or an attribute could look like the end of a tag
         raise Unplain
     return tags != 2 * ends + text.count("/>")
 
 
 def _lists_closed(tail: str) -> int:
-    """Return how many lists of components, and what they lie in, end after a component."""
+    """Return how many lists of components, with the components that they belong to, end after a component."""
     if not _LISTS_CLOSED.fullmatch(tail):
         raise Unplain
     return tail.count("</components>")
 
 
 def _take_dependencies(pieces: Iterator[str], bill: Bill) -> None:
-    """Take dependencies, and what each depends on; expat has not seen them, and all that it would refuse is."""
-    kinds, before = _Kinds(), "/>"  # as if one had ended, with which the first one is as the others
+    """Add dependencies to the bill. Expat has not checked this text, so all that expat would refuse is refused here."""
+    kinds, before = _Kinds(), "/>"  # as if a dependency had ended before, so that the first one is like the others
     is_child, children, sibling = False, list[str](), _SIBLING
     for text in pieces:
         parts = (before + text).split('"')
@@ -241,7 +242,7 @@ def _take_dependencies(pieces: Iterator[str], bill: Bill) -> None:
 
 
 class _Kinds(dict[str, "re.Pattern[str]"]):
-    """What stands between two references, told once for each way in which it is written."""
+    """Text between two references -> its kind, found out once for each way in which it is written."""
 
     def __missing__(self, between: str) -> "re.Pattern[str]":
         for kind in (_SIBLING, _CHILD, _ABOVE):

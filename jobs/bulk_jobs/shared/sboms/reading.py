@@ -1,4 +1,4 @@
-"""Which form a file has, told by its content: CycloneDX or SPDX 2, plain or compressed."""
+"""The form of a file, found out from its content: CycloneDX or SPDX 2, plain or compressed."""
 
 import gzip
 import io
@@ -12,14 +12,14 @@ from bulk_jobs.shared.sboms.bill import Bill, BillFlaw
 from bulk_jobs.shared.sboms.decoding import decode
 
 MOST_BYTES = 256 * 1024 * 1024
-"""Largest bill after decompression (bytes); what grows beyond is refused."""
+"""The largest bill after decompression (bytes); a larger one is refused."""
 
 _STEP_BYTES = 4 * 1024
-"""So much of a zstd file is decompressed at once (bytes): it grows to 128 MiB at most."""
+"""How much of a zstd file is decompressed at once (bytes): that grows to at most 128 MiB."""
 
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 _UTF_16 = b"\xff\xfe", b"\xfe\xff"
-"""What a file begins with that a shell of Windows has written."""
+"""The first bytes of a file that a shell of Windows has written."""
 
 
 class _Head(msgspec.Struct, rename={"bom_format": "bomFormat", "spdx_version": "spdxVersion", "context": "@context"}):
@@ -36,17 +36,17 @@ def read_bill(data: bytes) -> Bill:
     """Read a bill of materials.
 
     Raises:
-        BillFlaw: it has no form that is known, or can't be read.
+        BillFlaw: the data has no known form, or can't be read.
     """
     raw = _decompressed(data)
     text = _in_utf_8(raw)
     first = text.lstrip()[:1]
     if first == b"<":
-        return cyclonedx_xml.read_xml(raw)  # which says its encoding itself
+        return cyclonedx_xml.read_xml(raw)  # XML names its encoding itself
     if first != b"{":
         raise BillFlaw("expected a bill of materials: CycloneDX as JSON or XML, or SPDX 2.2 or 2.3 as JSON")
     head = decode(_HEAD, text, "JSON")
-    if bytes(head.sbom).startswith(b"{"):  # as the platform itself exports it
+    if bytes(head.sbom).startswith(b"{"):  # the form of the platform's own export
         text = bytes(head.sbom)
         head = decode(_HEAD, text, "JSON")
     if head.bom_format.casefold() == "cyclonedx":
@@ -88,8 +88,9 @@ def _decompressed(data: bytes) -> bytes:
 
 
 def _of_zstd(data: bytes) -> bytes:
-    """Return what its frames hold, and of more than `MOST_BYTES` the beginning; a stream reader would take one that
-    breaks off for whole.
+    """Return the decompressed content of all frames; if that is more than `MOST_BYTES`, only its beginning.
+
+    A stream reader would not notice that the last frame breaks off.
     """
     found, size, at = list[bytes](), 0, 0
     frame = zstandard.ZstdDecompressor().decompressobj()

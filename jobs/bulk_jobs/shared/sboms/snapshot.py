@@ -1,8 +1,8 @@
 """The manifests of a snapshot, made from a bill of materials.
 
-Packages go by their package URL. What the root depends on is `direct`, also by way of what has no package URL, such as
-a lock file; everything else is `indirect`. Where the bill names no root that depends on packages, nothing is said of
-that. Components that need not be there at run time are `development`.
+Packages go by their package URL. Dependencies of the root are `direct`, also those by way of a component without a
+package URL, such as a lock file; all others are `indirect`. If the bill names no root that depends on packages, no
+relationship is given. Components that are not needed at run time are `development`.
 """
 
 from typing import Any
@@ -11,14 +11,14 @@ from bulk_jobs.shared import names
 from bulk_jobs.shared.sboms.bill import Bill, BillFlaw, graph_of
 
 KEY = "sbom"
-"""Name and key of a manifest whose bill says no name."""
+"""Name and key of a manifest whose bill has no name."""
 
 
 def manifests_of(bill: Bill) -> dict[str, Any]:
     """Return `manifests` of a snapshot: one manifest that resolves to all packages of the bill.
 
     Raises:
-        BillFlaw: no component has a package URL, or its name is no text that can be sent.
+        BillFlaw: no component has a package URL, or the name of the bill can't be sent.
     """
     if not bill.packages:
         raise BillFlaw(f"has no component with a package URL ({bill.without_url:,} without one)")
@@ -33,7 +33,7 @@ def manifests_of(bill: Bill) -> dict[str, Any]:
         }
         for url, children in graph_of(bill).edges.items()
     }
-    if not direct:  # the bill says nothing of that
+    if not direct:  # the bill does not tell which packages are direct
         for package in resolved.values():
             del package["relationship"]
     name = bill.name.strip() or KEY
@@ -44,7 +44,7 @@ def manifests_of(bill: Bill) -> dict[str, Any]:
 
 
 def _direct(bill: Bill) -> set[str]:
-    """Return the package URLs of what the roots depend on, and of roots that are packages themselves."""
+    """Return the package URLs of the roots' direct dependencies, and of roots that are packages themselves."""
     left, seen = list(bill.roots), set(bill.roots)
     found = {bill.packages[root] for root in bill.roots if root in bill.packages}
     while left:

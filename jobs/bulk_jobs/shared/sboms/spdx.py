@@ -30,7 +30,7 @@ class _Reference(msgspec.Struct, rename="camel"):
 
     @property
     def names_url(self) -> bool:
-        """Whether it is a package URL; some tools write the type as the address of its definition."""
+        """Whether the reference is a package URL; some tools write its type as the URL of the type's definition."""
         return self.reference_type.rpartition("/")[2] == "purl"
 
 
