@@ -16,11 +16,6 @@ from bulk.govern.server_clock import EARLY_S, PAST_MOST_S, WINDOW_MOST_S, Server
 from bulk.model import Reply
 from bulk.platform.classification import Limits, Verdict, VerdictKind, limits_from_headers
 
-<<<<<<< HEAD
-=======
-PAST_MOST_S = 86_400.0
-"""A moment this long ago is no end of a window, whatever the clocks say (seconds)."""
->>>>>>> plain
 UNKNOWN_WINDOW_S = 1.0
 """Time after which the first probe leaves where the end of a window can't be known (seconds)."""
 NAMELESS = 3
