@@ -1,9 +1,10 @@
 """Platform time: an interval that answers narrow."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.govern.server_clock import ServerClock
+from bulk.govern.server_clock import SET_AFTER, ServerClock
 
 
 def test_before_any_answer_the_local_clock_will_do() -> None:
@@ -60,6 +61,51 @@ def test_a_clock_that_was_set_is_believed() -> None:
     time.observe(1_000.0, 0.0, 0.1)
     time.observe(90_000.0, 5.0, 5.1)
     assert time.earliest(5.1) >= 90_000.0 - 0.2
+
+
+@given(ahead=st.lists(st.booleans(), min_size=3, max_size=200), apart_s=st.floats(5.0, 80_000.0))
+def test_of_several_clocks_one_is_chosen(ahead: list[bool], apart_s: float) -> None:
+    """Nodes behind one address whose clocks differ: when answers have gone back to a time before, it is the last of
+    these clocks that counts, as long as it answers at all; nothing flips with each answer."""
+    time, changes, before = ServerClock.from_local(1_000.0, 0.0), 0, -1.0
+    for number, is_ahead in enumerate(ahead):
+        offset_s = apart_s if is_ahead else 0.0
+        time.observe(float(int(1_000.0 + number + offset_s)), float(number), number + 0.1)
+        changes += before >= 0.0 and abs(time.low - before) > 2.0
+        before = time.low
+    assert changes <= 3
+    if any(not is_ahead for is_ahead in ahead[-SET_AFTER:]) and changes > 1:
+        assert time.high < 1_002.0
+
+
+def test_a_clock_of_several_that_is_gone_is_given_up() -> None:
+    """A clock that was set back for a moment: when only the other time is told any more, that is believed."""
+    time, moments = ServerClock.from_local(1_000.0, 0.0), iter(range(1_000))
+    for back_s, answers in ((0.0, 3), (500.0, 3), (0.0, SET_AFTER - 1)):
+        for now in (float(next(moments)) for _ in range(answers)):
+            time.observe(1_000.0 + now - back_s, now, now + 0.1)
+    assert time.high < 502.0
+    now = float(next(moments))
+    time.observe(1_000.0 + now, now, now + 0.1)
+    assert 999.0 < time.low <= time.high < 1_002.0
+
+
+@pytest.mark.parametrize("date", [0.0, 253_402_300_799.0])
+def test_a_date_that_is_none_is_refused(date: float) -> None:
+    """An end that fits this machine's clock, and by `Date` is decades away, shows that `Date` is nonsense. An end that
+    fits neither of them shows nothing, nor does any end where both clocks say the same."""
+    time = ServerClock.from_local(1_000_000_000.0, 0.0)
+    time.observe(date, 0.0, 0.1)
+    time.refuse(1_000_100_000.0, 0.2)
+    assert (time.is_known, time.is_refused) == (True, False)
+    time.refuse(1_000_000_050.0, 0.2)
+    assert (time.is_known, time.is_guess, time.middle(0.0)) == (False, True, 1_000_000_000.0)
+    time.observe(date, 1.0, 1.1)
+    assert time.middle(0.0) == 1_000_000_000.0
+    other = ServerClock.from_local(1_000_000_000.0, 0.0)
+    other.observe(1_000_000_000.0, 0.0, 0.1)
+    other.refuse(1_000_000_050.0, 0.2)
+    assert other.is_known
 
 
 def test_windows_overrule_a_date_of_another_clock() -> None:

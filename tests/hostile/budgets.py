@@ -34,6 +34,8 @@ ALONE = (Answers.NOT_FOUND, Answers.BROKEN, Answers.FROZEN, Answers.MISSING, Ans
 """What `/rate_limit` is like where headers alone tell the time."""
 MORE_HEADERS = (Headers.ZERO, Headers.FAR, Headers.PAST, Headers.SOON)
 
+LAST_DATE = 253_402_300_799
+"""The last moment that a `Date` can name: 9999-12-31T23:59:59Z (UTC epoch seconds)."""
 READ = Request(method="GET", path="/repos/a/b/readme", effect=Effect.READ)
 ASK = Request(method="GET", path="/rate_limit", effect=Effect.READ, accept=frozenset((200, 404)))
 LIMITED = {"message": "API rate limit exceeded for user ID 1."}
@@ -65,6 +67,7 @@ class Cell:
         windows: how long it is run (count). skew_s: how wrong this machine's clock is (seconds).
         latency_s: of a request; it is charged half-way (seconds).
         date_s: how far `Date` is ahead of the clock of the windows (seconds).
+        nodes_s: the same of each node behind the address, which answer in turn; none: there is one.
     """
 
     headers: Headers
@@ -78,6 +81,7 @@ class Cell:
     latency_s: float = 0.02
     has_date: bool = True
     date_s: float = 0.0
+    nodes_s: tuple[float, ...] = ()
 
     @property
     def is_knowable(self) -> bool:
@@ -117,7 +121,7 @@ class Bench:
         self.clock.skew_s = cell.skew_s
         self.limits = Limits(cell.limit, cell.window_s, cell.headers, cell.answers, is_grid=cell.is_grid)
         self.served: list[float] = []
-        self.asked = 0
+        self.asked = self.answered = 0
         self.work = 10 * cell.limit * cell.windows
         self.stops: list[BulkError] = []
         policy = Policy(16, lambda limit: 0, cell.is_even, 300.0)
@@ -131,7 +135,10 @@ class Bench:
 
     def _reply(self, status: int, headers: dict[str, str], body: Any) -> Reply:
         if self.cell.has_date:
-            headers = {**headers, "date": formatdate(int(self.now() + self.cell.date_s), usegmt=True)}
+            self.answered += 1
+            nodes_s = self.cell.nodes_s or (self.cell.date_s,)
+            moment = int(self.now() + nodes_s[self.answered % len(nodes_s)])
+            headers = {**headers, "date": formatdate(max(0, min(moment, LAST_DATE)), usegmt=True)}
         return Reply(status=status, headers={name.lower(): value for name, value in headers.items()}, body=body)
 
     async def _request(self) -> tuple[Reply, Verdict]:

@@ -33,8 +33,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """A page: its rows, the place of its first row among those that fit (from 0), and how many rows fit (count).
 
     Attributes:
-        values: the values of each fact that a filter can choose. night: the run of the night that the list is about;
-            empty: all nights that are kept.
+        values: the values of each fact that a filter can choose. night: the run of the night that the list is about,
+            or an empty text for all nights that are kept.
         is_cut: whether there are more rows than are listed here; `bulk sql` has them all.
     """
 

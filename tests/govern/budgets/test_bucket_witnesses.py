@@ -229,6 +229,19 @@ def test_one_request_opens_the_next_window() -> None:
     assert one.reset_at == pytest.approx(end + 0.25 + WINDOW_S)
 
 
+@pytest.mark.parametrize(("shown", "asked", "limit"), [(3, 3, 3), (3, None, 3), (3, LIMIT, LIMIT), (9, 9, 9)])
+def test_the_window_that_a_look_opens_has_the_limit_that_was_named(shown: int, asked: int | None, limit: int) -> None:
+    """A limit that was lowered in the middle of a window, when more than that had been spent, holds for the next one,
+    if all who have spoken name it: all of the old limit left at once."""
+    one, end = empty(), T0 + WINDOW_S
+    one.observe(shown, 0, end, 0, T0 + 2.0)
+    if asked is not None:
+        one.observe(asked, 0, end, 0, T0 + 2.0, is_asked=True)
+    seen(one, end + 0.2, True)
+    assert (one.window, one.limit) == (2, limit)
+    assert one.free <= limit - 1
+
+
 def test_looks_in_vain_come_less_and_less_often() -> None:
     """Refused, the next goes after 0.5 s, then after twice as long each time, up to a minute; where nothing can be told
     from the answer likewise. How much later the window ended is remembered."""

@@ -232,6 +232,9 @@ def _pages() -> Iterator[Way]:
 def _clocks() -> Iterator[Way]:
     yield _scripted("clock: back by an hour in mid-run", dated(lambda now, n: now - 3_600.0 * (n > 2)), well=True)
     yield _scripted("clock: ahead by an hour in mid-run", dated(lambda now, n: now + 3_600.0 * (n > 2)), well=True)
+    yield _scripted("clock: of two nodes", dated(lambda now, n: now + 300.0 * (n % 2)), well=True)
+    yield _scripted("clock: 1970 every fourth time", dated(lambda now, n: now * (n % 4 > 0)), well=True)
+    yield _scripted("clock: 9999 always", dated(lambda now, n: 253_402_300_799.0), well=True)
     yield _scripted("clock: 1970 once", dated(lambda now, n: 0.0 if n == 2 else now))
     yield _scripted("clock: 1970 always", dated(lambda now, n: 0.0))
     yield _scripted("clock: 2100 always", dated(lambda now, n: 4_102_444_800.0))
