@@ -17,7 +17,7 @@ class AuditResult(msgspec.Struct, frozen=True, kw_only=True):
         history: folder of the history, as it was named.
         exit_code: exit code of the audit (interface.md §4). run_exit_code: exit code of its run.
         why: why the run was not compared; empty where it was.
-        changes: the first 10,000 changes; `drift.changes` says how many there are.
+        changes: the first 10,000 changes, of every kind; `drift` counts all of them, each kind apart.
         nights: this night and up to 29 nights before it, oldest first.
         notes: what a person should know.
     """

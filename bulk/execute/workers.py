@@ -28,9 +28,6 @@ from bulk.schedule.scheduler import Scheduler
 
 log = logging.getLogger("bulk.execute")
 
-RESULT_BYTES = 1_500
-"""About the memory that a finished item takes beside its payload (bytes)."""
-
 
 class Workers:
     """Everything that a worker needs; `work` is one worker's task.

@@ -1,4 +1,4 @@
--- The ledger of one run, version 2. Every name is explained here; bulk/ledger/ledger.py is the only writer.
+-- The ledger of one run. Every name is explained here; bulk/ledger/ledger.py is the only writer.
 -- Moments are UTC epoch seconds (REAL). `job` and `idx` are an item's job number and its place in the job, both from 0.
 
 -- One row: whose run this is, and what the other tables belong to.

@@ -61,6 +61,11 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     never_read: int = 0
     is_first: bool = False
 
+    @property
+    def rows(self) -> int:
+        """The number of changes of every kind, each of which is a row of the night's table of changes."""
+        return self.changes + self.added + self.removed + self.lost_sight + self.in_sight_again
+
 
 class _Line(msgspec.Struct):
     job: str

@@ -47,7 +47,7 @@ def page_of(result: AuditResult) -> str:
         violations=open_[:MOST_ROWS],
         more_violations=max(0, len(open_) - MOST_ROWS),
         changes=result.changes[:MOST_ROWS],
-        more_changes=max(0, result.drift.changes - MOST_ROWS),
+        more_changes=max(0, result.drift.rows - MOST_ROWS),
         label=label,
         value=_value,
     )

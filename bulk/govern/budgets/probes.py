@@ -37,11 +37,11 @@ LAG_MOST_S = 5.0
 def is_doubtful(bucket: Bucket) -> bool:
     """Return whether the bucket is empty only by a witness's word, or a witness says that requests are left."""
     return bucket.limit - bucket.own > bucket.reserve or any(
-        _lost_writes(bucket, each) for each in (bucket.shown, bucket.asked)
+        _names_some_left(bucket, each) for each in (bucket.shown, bucket.asked)
     )
 
 
-def _lost_writes(bucket: Bucket, witness: Witness) -> bool:
+def _names_some_left(bucket: Bucket, witness: Witness) -> bool:
     if witness.left(bucket.paid) <= bucket.reserve or witness.heard_at < bucket.emptied_at:
         return False
     return max(bucket.limit, witness.limit) - bucket.own > bucket.reserve or witness.moved >= 0
@@ -65,7 +65,7 @@ def probe_at(bucket: Bucket, now: float) -> float:
         bucket.emptied_at = now
     at = _after_its_end(bucket)
     for witness in (bucket.shown, bucket.asked):
-        if _lost_writes(bucket, witness):
+        if _names_some_left(bucket, witness):
             first_s = DOUBT_S if max(bucket.limit, witness.limit) - bucket.own > bucket.reserve else MOVED_S
             at = min(at, bucket.emptied_at + first_s * 4.0 ** min(3, witness.too_much + witness.too_little))
     if _is_hollow(bucket):
