@@ -37,15 +37,13 @@ def resume(
         return stored_steering.steer(str(run_dir), store, "resume", frozenset(accepted))
     from bulk.cli.commands.steering import asking
     from bulk.engine import commands
-    from bulk.engine.agreement import gates
+    from bulk.engine.surroundings import Surroundings
 
     run_state = asking.state_of(run_dir)
     if run_state is not None and run_state.state == "complete":
         return _say_complete(run_state, run_dir)
     if run_state is not None and run_state.is_live and _went_on(run_dir):
         return 0
-    if run_state is not None and accepted:
-        gates.decide(run_dir, accepted=frozenset(accepted))
     showing = foreground.remembered(run_dir, showing)
 
     async def start(display: "Display", cache: Path | None) -> "Report":
@@ -55,6 +53,7 @@ def resume(
             cache=cache,
             display=display,
             environ=os.environ,
+            surroundings=Surroundings(handles_signals=True, is_steered=True, accepted_waves=frozenset(accepted)),
             by=foreground.started_by(os.environ),
         )
 
