@@ -29,7 +29,7 @@ from bulk.engine.again import Again
 from bulk.engine.agreement import planned_run
 from bulk.engine.agreement.approval import require_approval
 from bulk.engine.agreement.gates import WaveBudgets, decide, read_gates, refuse_unknown_waves
-from bulk.engine.identity import identity_of
+from bulk.engine.identity import identity_before_check, identity_of
 from bulk.engine.origin import NAME as ORIGIN
 from bulk.engine.origin import Origin
 from bulk.engine.perform import perform_waves
@@ -40,8 +40,10 @@ from bulk.errors import BulkError
 from bulk.execute.resume_state import ResumeState, begin
 from bulk.exit_codes import ExitCode
 from bulk.ledger.companion_files import note_making, refuse_changed_parts
-from bulk.ledger.directory import Claim, unusable
+from bulk.ledger.database import LEDGER
+from bulk.ledger.directory import Claim, refusing, unusable
 from bulk.ledger.ledger import Ledger
+from bulk.ledger.opening import refuse_other_run
 from bulk.ledger.records import RunIdentity
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
@@ -279,7 +281,8 @@ async def check_items(
 ) -> Checked:
     """Return the check of an earlier process if nothing has changed since; otherwise read all items, in a thread.
 
-    After a cancellation nothing writes in the workspace any more, unless the thread waits for standard input.
+    In the directory of another run nothing is written. After a cancellation nothing writes in the workspace any more,
+    unless the thread waits for standard input.
     """
     started_at, is_left, at_rest = clock.now(), threading.Event(), anyio.Event()
 
@@ -292,6 +295,9 @@ async def check_items(
         )
 
     def note() -> None:
+        if (workspace / LEDGER).exists():
+            with refusing(workspace):
+                refuse_other_run(workspace / LEDGER, identity_before_check(manifest, workspace))
         note_making(workspace, is_checking=True)
 
     def work() -> Checked:

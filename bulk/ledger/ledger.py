@@ -106,8 +106,8 @@ class Ledger:
             else:
                 database.create(path, identity)
             is_sealed = (claim.path / seal.SEAL).exists()
-            database.migrate(path)
             generation, end = refuse_changed(path, identity)
+            database.migrate(path)
             results.settle_rewrite(results_path, generation)
             refuse_newer_results(path, results_path, end, writes)
             file = results.ResultsFile.open(results_path, end)

@@ -17,6 +17,8 @@ from bulk.ledger.records import RunIdentity
 from bulk.ledger.rows import read_elsewhere, read_identity, read_words
 from bulk.model import ErrorCode, OutcomeKind
 
+UNKNOWN = ""
+"""The digest of items that were not read yet."""
 _TAIL_BYTES = 64 * 1024 * 1024
 
 _SET_ITEMS = """
@@ -69,13 +71,26 @@ def refuse_changed(path: Path, identity: RunIdentity) -> tuple[int, int]:
     """
     with database.open_reader(path) as connection:
         ended = connection.execute("SELECT ended_at FROM epochs ORDER BY number DESC LIMIT 1").fetchone()
-        found, elsewhere = read_identity(connection), read_elsewhere(connection)
         generation, end = connection.execute("SELECT generation, results_bytes FROM meta").fetchone()
     if ended is not None and ended[0] is None:
         database.examine(path)
+    refuse_other_run(path, identity)
+    return generation, end
+
+
+def refuse_other_run(path: Path, identity: RunIdentity) -> None:
+    """Check that the ledger at `path` is this run's. Nothing is written, and items whose digest is `UNKNOWN` are not
+    compared.
+
+    Raises:
+        RunDirectoryError: the ledger is another run's (the message says what changed, and the way out), or its run
+            goes on in a store.
+    """
+    with database.open_reader(path) as connection:
+        found, elsewhere = read_identity(connection), read_elsewhere(connection)
     changes = {
         "the manifest": (found.name, found.manifest_digest) != (identity.name, identity.manifest_digest),
-        "the content of its items files": found.items_digest != identity.items_digest,
+        "the content of its items files": identity.items_digest not in (UNKNOWN, found.items_digest),
         f"the platform's address (it was {found.base_url})": found.base_url != identity.base_url,
         f"the vendor (it was {found.vendor})": found.vendor != identity.vendor,
         "the list of jobs": [job[:2] for job in found.jobs] != [job[:2] for job in identity.jobs],
@@ -91,7 +106,6 @@ def refuse_changed(path: Path, identity: RunIdentity) -> tuple[int, int]:
             f"{path.parent} shows a run as it was when it was exported; the store goes on with it, and what was sent "
             f"from here could be sent twice: {elsewhere}"
         )
-    return generation, end
 
 
 def refuse_newer_results(path: Path, results: Path, end: int, writes: Collection[str]) -> None:

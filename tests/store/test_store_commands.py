@@ -111,6 +111,12 @@ def test_what_is_paused_or_stopped_without_workers_is_so_at_once(shared_store, t
         assert main([verb, *told]) == 0
         assert main(["watch", *told, "--progress", "none"]) == 3
         assert f"{made.name} is {state}: it was {state} by `bulk {verb}`" in capsys.readouterr().err
+        assert main(["resume", *told, "--concurrency", "1"]) == 2
+        assert f"bulk set {made.name} --store {made.text} concurrency=1" in capsys.readouterr().err.replace("'", "")
+        assert main(["resume", *told, "--reserve", "9"]) == 2
+        assert "--reserve does not reach them" in capsys.readouterr().err
+        assert main(["status", *told]) == 0
+        assert f"{made.name} {state}" in capsys.readouterr().out
         assert main(["resume", *told]) == 0
     made.opened().commit([record(0)])
     assert main(["stop", *told]) == 0

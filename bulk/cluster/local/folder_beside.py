@@ -46,8 +46,14 @@ class Beside:
 
 
 def folder_of(run_dir: Path) -> Path:
-    """Return the folder beside a run directory; it need not be there."""
+    """Return the folder beside a run directory; it need not be there.
+
+    Raises:
+        RunDirectoryError: `run_dir` is the root folder, beside which there can be none.
+    """
     place = run_dir.resolve()
+    if not place.name:
+        raise RunDirectoryError(f"{run_dir} is not a run directory: it is the root folder; name the directory of a run")
     return place.with_name(place.name + END)
 
 

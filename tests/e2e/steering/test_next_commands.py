@@ -193,3 +193,15 @@ def test_resume_of_what_is_no_run(home: Home) -> None:
         ran = home.run("resume", place)
         assert ran.exit_code == 5
         assert "is not a run directory" in ran.err
+
+
+def test_the_root_folder_is_no_run(home: Home) -> None:
+    """Every command about a run refuses the root folder, beside which no folder can lie, with exit 5."""
+    orders = ("status", "watch", "pause", "resume", "stop", "report", "retry", "verify")
+    for command in (
+        *((order, "/") for order in orders),
+        ("set", "/", "concurrency=2"),
+        ("approve", "/", "--wave", "2"),
+    ):
+        ran = home.run(*command)
+        assert (ran.exit_code, "/ is not a run directory" in ran.err) == (5, True), (command, ran.err)

@@ -102,6 +102,26 @@ def test_a_paused_run_sends_nothing_until_it_is_resumed(home: Home, sandbox: Ser
     figure(f"paused {at - asked:.2f} s after the command was started, one request taking 0.06 s")
 
 
+def test_a_resume_with_options_is_refused_where_a_process_drives_the_run(home: Home, sandbox: Served) -> None:
+    """They would not reach that process: exit 2 with the command that does, and the run stays paused; what only shows
+    the run may be given."""
+    with running(home, sandbox, 640, 680) as process:
+        assert home.run("pause", "run").exit_code == 0
+        for options, said in (
+            (("--concurrency", "1"), "--concurrency does not reach it; give it with: bulk set run concurrency=1"),
+            (("--failures", "5%", "--max-duration", "2h"), "bulk set run failures=5% max_duration=2h"),
+            (("--limit", "1", "--reserve", "9"), "--limit does not reach it; give it to `bulk resume run` after: bulk"),
+            (("--accept-wave", "1", "--no-cache"), "--accept-wave and --no-cache do not reach it"),
+        ):
+            refused = home.run("resume", "run", *options)
+            assert (refused.exit_code, said in refused.err) == (2, True), refused.err
+            assert state(home) in ("pausing", "paused")
+        resumed = home.run("resume", "run", "--progress", "none")
+        assert resumed.exit_code == 0, resumed.err
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+
+
 def test_a_pause_settles_what_was_lost(tmp_path: Path) -> None:
     """Answers that were lost when the run was paused are settled by reading, and nothing is left in doubt."""
     home = Home(tmp_path)

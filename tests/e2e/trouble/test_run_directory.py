@@ -109,6 +109,31 @@ def test_what_the_check_has_made_may_not_be_edited(home: Home, sandbox: Served) 
     assert Counter(line["index"] for line in home.results("run")) == Counter(range(10))
 
 
+@pytest.mark.parametrize(
+    ("says", "options"),
+    [("the vendor", ("--vendor", "github")), ("the platform's address", ("--base-url", "http://127.0.0.1:9/api/v3"))],
+)
+def test_a_refusal_changes_nothing(home: Home, sandbox: Served, says: str, options: tuple[str, ...]) -> None:
+    """The run of another platform is refused with exit 5 before its items are checked again, and other items are where
+    check.json is gone: the run directory stays as it was, and intact (failures.md row 55)."""
+
+    def files() -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in (home.folder / "run").iterdir() if path.name != "run.lock"}
+
+    assert home.run(*COMMAND, "--limit", "1").exit_code == 0
+    before = files()
+    ran = home.run(*COMMAND, *options)
+    assert (ran.exit_code, says in ran.err, files() == before) == (5, True, True), ran.err
+    verified = home.run("verify", "run")
+    assert verified.exit_code == 0, verified.out + verified.err
+
+    (home.folder / "run" / "check.json").unlink()
+    home.write("10.jsonl", (home.folder / "10.jsonl").read_text().replace("repo-00009", "repo-00019"))
+    before = files()
+    ran = home.run(*COMMAND)
+    assert (ran.exit_code, "its items files" in ran.err, files() == before) == (5, True, True), ran.err
+
+
 def test_limits_may_change_from_one_resume_to_the_next(home: Home, sandbox: Served) -> None:
     """`limits` is no part of what a run is, neither in the file nor on the command line (failures.md row 55)."""
     assert home.run(*COMMAND, "--limit", "3").exit_code == 0

@@ -1,22 +1,31 @@
 """`bulk resume`: go on with a run from its directory alone."""
 
 import os
+import shlex
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from bulk.cli import foreground, output
 from bulk.cli.commands.cluster import stored, stored_steering
+from bulk.cli.commands.steering.set import NAMES
 from bulk.cli.logs import Command
 from bulk.cli.options import ACCEPT_WAVE, LIMITS, PLATFORM, RunDirectory, overriding
-from bulk.errors import RunDirectoryError
+from bulk.errors import RunDirectoryError, UsageError
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
     from bulk.report.fold import Report
     from bulk.report.run_state import RunState
     from bulk.status import Display
+
+_ANYWHERE = ("run_dir", "store", "progress", "as_json")
+"""Parameters that do not say how the run goes on."""
+_SET_IN_STORES = ("concurrency", "failures", "max_duration")
+"""What `bulk set --store` can set."""
 
 
 @click.command(cls=Command)
@@ -31,21 +40,22 @@ def resume(
     """Go on with RUN, as it was started, or after `bulk pause`.
 
     The manifest, the platform, the sources of credentials and the limits are those that it was started with; an option
-    beats them. Nothing is lost, nothing is done twice.
+    beats them; where a process drives RUN, `bulk set` changes limits. Nothing is lost, nothing is done twice.
     """
     if store is not None:
+        _refuse_unheard(["accepted"], _SET_IN_STORES, [str(run_dir), "--store", store])
         return stored_steering.steer(str(run_dir), store, "resume", frozenset(accepted))
     from bulk.cli.commands.steering import asking
     from bulk.engine import commands
-    from bulk.engine.agreement import gates
+    from bulk.engine.surroundings import Surroundings
 
     run_state = asking.state_of(run_dir)
     if run_state is not None and run_state.state == "complete":
         return _say_complete(run_state, run_dir)
-    if run_state is not None and run_state.is_live and _went_on(run_dir):
-        return 0
-    if run_state is not None and accepted:
-        gates.decide(run_dir, accepted=frozenset(accepted))
+    if run_state is not None and run_state.is_live:
+        _refuse_unheard([], NAMES, [str(run_dir)])
+        if _went_on(run_dir):
+            return 0
     showing = foreground.remembered(run_dir, showing)
 
     async def start(display: "Display", cache: Path | None) -> "Report":
@@ -55,10 +65,42 @@ def resume(
             cache=cache,
             display=display,
             environ=os.environ,
+            surroundings=Surroundings(handles_signals=True, is_steered=True, accepted_waves=frozenset(accepted)),
             by=foreground.started_by(os.environ),
         )
 
     return foreground.run(start, run_dir, **showing)
+
+
+def _refuse_unheard(heard: Collection[str], settable: Collection[str], place: Sequence[str]) -> None:
+    """Refuse options that would not reach the process, or the workers, that do the run already.
+
+    Args:
+        heard: parameters that do reach them. settable: those that `bulk set` has. place: words that name the run.
+
+    Raises:
+        UsageError: such an option was given; the message says which, and the way out.
+    """
+    context = click.get_current_context()
+    given = [
+        option
+        for option in context.command.params
+        if option.name not in (*_ANYWHERE, *heard)
+        and context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
+    ]
+    lasting = [option for option in given if option.name not in settable]
+    if not given:
+        return
+    named = " and ".join(option.opts[0] for option in lasting or given)
+    whom, it = ("workers do", "them") if len(place) > 1 else ("a process drives", "it")
+    message = f"{whom} {place[0]} already, and {named} {'does' if len(lasting or given) == 1 else 'do'} not reach {it}"
+    if not lasting:
+        changes = [f"{option.name}={context.params[str(option.name)]}" for option in given]
+        message += f"; give {'it' if len(given) == 1 else 'them'} with: {shlex.join(['bulk', 'set', *place, *changes])}"
+    elif len(place) == 1:
+        resuming, stopping = (shlex.join(["bulk", verb, *place]) for verb in ("resume", "stop"))
+        message += f"; give {'it' if len(lasting) == 1 else 'them'} to `{resuming}` after: {stopping}"
+    raise UsageError(message)
 
 
 def _went_on(run_dir: Path) -> bool:
