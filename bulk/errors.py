@@ -9,7 +9,7 @@ stops.
     ├── CredentialMissing          2  the place where a token should be has none
     ├── BudgetTooSmall             2  a budget that the run needs has room for nothing: nothing was sent
     ├── RunStopped                 3  stopped early with work left; resumable
-    ├── CredentialRefused          4  the platform refused a credential; resumable
+    ├── CredentialRefused          4  the platform refused a credential, or its token has ended; resumable
     ├── RunDirectoryError          5  foreign, changed, in use, damaged or not writable
     ├── GateClosed                 8  the run was not approved: nothing was sent
     └── Interrupted          130/143  SIGINT or SIGTERM; resumable
@@ -100,7 +100,8 @@ class RunStopped(BulkError):
 
 
 class CredentialRefused(BulkError):
-    """The platform answered 401: everything that uses this credential stopped. The run can be resumed.
+    """The platform answered 401, or the token has ended: everything that uses this credential stopped. The run can be
+    resumed.
 
     Attributes:
         credential: name of the credential in the manifest, never the token.

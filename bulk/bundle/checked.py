@@ -20,7 +20,7 @@ from bulk.items.lines import SourceFlaw
 from bulk.items.sources import STDIN, digest_of, format_of
 from bulk.manifest.manifest import Job, Manifest
 from bulk.redaction import redact_json
-from bulk.storage.private_files import replacing
+from bulk.storage.private_files import read_regular, replacing
 
 SUMMARY = "check.json"
 _FORM = 5
@@ -233,7 +233,7 @@ def load_checked(
         RunDirectoryError: manifest or items have changed since.
     """
     try:
-        summary = msgspec.json.decode((workspace / SUMMARY).read_bytes(), type=_Summary)
+        summary = msgspec.json.decode(read_regular(workspace / SUMMARY), type=_Summary)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
     if summary.form != _FORM:

@@ -14,6 +14,7 @@ from bulk.errors import RunDirectoryError
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides
 from bulk.redaction import redact_json
+from bulk.storage.private_files import read_regular
 
 NAME = "origin.json"
 LIMITS = ("concurrency", "reserve", "failures")
@@ -73,7 +74,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
             RunDirectoryError: no run was ever started there, or the file is damaged.
         """
         try:
-            return msgspec.json.decode((run_dir / NAME).read_bytes(), type=cls)
+            return msgspec.json.decode(read_regular(run_dir / NAME), type=cls)
         except OSError as error:
             raise RunDirectoryError(
                 f"{run_dir} does not hold a run that was started: {NAME}: {error.strerror}"

@@ -96,9 +96,9 @@ class RateLimitPoller:
         governor.refuse(account)
         if any(account.name in members for members in governor.pools.values()):
             log.warning(
-                "a pool goes on without its member %r, whose token the platform refused (%s); %s",
+                "a pool goes on without its member %r, whose token %s; %s",
                 account.name,
-                why_refused(account),
+                "has ended" if account.token_expiry.has_no_next else f"the platform refused ({why_refused(account)})",
                 account.source.renewal_problem or "there is no other one",
             )
 
@@ -107,14 +107,15 @@ class RateLimitPoller:
         return self._account.token_expiry.due(now, self._clock.now(), time.high if time.is_known else None)
 
     async def _renew_early(self) -> None:
-        """Ask the source for the next token while this one is good; refuse the account if it ended without a next."""
+        """Ask the source for the next token while this one is good; refuse the account if none came that lasts."""
         account = self._account
-        if await account.renew(self._clock):
-            return
+        is_renewed = await account.renew(self._clock)
         now = self._clock.monotonic()
-        account.token_expiry.tried(now, self._clock.now())
-        account.token_expiry.ends_at = account.source.ends_at
+        if not is_renewed:
+            account.token_expiry.tried(now, self._clock.now())
+            account.token_expiry.ends_at = account.source.ends_at
         if self._governor.has_ended(account, now):
+            account.token_expiry.has_no_next = True
             self._refuse()
         for queue in account.queues.values():
             queue.wake()

@@ -7,6 +7,7 @@ otherwise nothing of the credential leaves for a growing time. A refusal without
 Source: open-points.md (secondary limits); failures.md rows 16-19.
 """
 
+from bulk.clock import iso_utc
 from bulk.errors import CredentialRefused
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.permits.accounts import Account, Permit
@@ -110,11 +111,19 @@ def _limited(permit: Permit, now: float, unexplained_s: float) -> None:
 
 
 def refused(account: Account) -> CredentialRefused:
-    """Return the error for a credential that the platform does not take."""
+    """Return the error for a credential that the platform does not take, or whose token has ended."""
     problem = account.source.renewal_problem
     if account.is_minted:
         problem = problem or f"the platform does not take tokens of {account.name!r} (401)"
         return CredentialRefused(account.name, problem, is_gone=account.source.is_gone)
+    expiry = account.token_expiry
+    if expiry.has_no_next and expiry.ends_at is not None:
+        return CredentialRefused(
+            account.name,
+            f"the source of the credential {account.name!r} gave a token that has ended, at {iso_utc(expiry.ends_at)}"
+            f"{f' ({problem})' if problem else ''}: nothing is sent with it, and everything that uses it has stopped. "
+            "Have its source give a token that lasts, then resume the run.",
+        )
     return CredentialRefused(
         account.name,
         f"the platform refused the credential {account.name!r} ({why_refused(account)}): everything that uses it has "

@@ -21,6 +21,7 @@ from bulk.errors import RunDirectoryError
 from bulk.ledger import database, seal
 from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import refusing
+from bulk.storage.private_files import open_regular
 
 CHECKED = ("check.json", "index.db", "copies.db", "items-*.jsonl", "stdin-*.jsonl")
 """Names of the parts that the check makes."""
@@ -149,7 +150,7 @@ def _now(path: Path, known: Part | None) -> Part | None:
     """Return the part as it is now; None: there is no such file. Of a large part, `known` is returned while size and
     times are the same."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = open_regular(path)
     except FileNotFoundError:
         return None
     with open(fd, "rb") as file:

@@ -20,7 +20,7 @@ import msgspec
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.ledger.database import LEDGER, refuse_foreign
 from bulk.ledger.saved_files import SAVED
-from bulk.storage.private_files import DIRECTORY_MODE, FILE_MODE, open_private, sync_directory
+from bulk.storage.private_files import DIRECTORY_MODE, FILE_MODE, open_private, open_regular, sync_directory
 
 LOCK = "run.lock"
 RESULTS = "results.jsonl"
@@ -161,7 +161,7 @@ def read_holder(run_dir: Path) -> Holder | None:
     A process that was killed stays named: see `Holder.is_alive`.
     """
     try:
-        fd = os.open(run_dir / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = open_regular(run_dir / LOCK)
     except OSError:
         return None
     try:
@@ -175,7 +175,7 @@ def read_holder(run_dir: Path) -> Holder | None:
 def is_held(run_dir: Path) -> bool:
     """Return whether a process of this machine holds the directory; exact, however the last process ended."""
     try:
-        fd = os.open(run_dir / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = open_regular(run_dir / LOCK)
     except OSError:
         return False
     try:

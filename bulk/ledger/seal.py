@@ -18,7 +18,7 @@ import msgspec
 
 from bulk.errors import RunDirectoryError
 from bulk.ledger import database
-from bulk.storage.private_files import open_private, sync_directory, write_all
+from bulk.storage.private_files import open_private, open_regular, sync_directory, write_all
 
 SEAL = "run.seal"
 
@@ -51,7 +51,7 @@ def read_seal(run_dir: Path) -> Seal | None:
         OSError: the seal can't be read.
     """
     try:
-        fd = os.open(run_dir / SEAL, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = open_regular(run_dir / SEAL)
     except FileNotFoundError:
         return None
     try:

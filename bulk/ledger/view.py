@@ -25,6 +25,7 @@ from bulk.ledger.results import lines_at, rewritten_path
 from bulk.ledger.rows import read_counts, read_elsewhere, read_identity, read_open, read_words
 from bulk.model import OutcomeKind
 from bulk.status import RunStatus
+from bulk.storage.private_files import open_regular
 
 PAGE_ROWS = 5_000
 """Lines that are looked up at once (count)."""
@@ -276,13 +277,10 @@ class LedgerView:
     def whole_results(self) -> Path | None:
         """Return `results.jsonl` where it holds the current lines and no others, so that it can be read as it is."""
         path = self.run_dir / RESULTS
-        with open_reader(self._path) as connection:
-            generation, end = connection.execute("SELECT generation, results_bytes FROM meta").fetchone()
+        with open_reader(self._path) as connection, self._results(connection) as (fd, end):
+            (generation,) = connection.execute("SELECT generation FROM meta").fetchone()
             (current,) = connection.execute("SELECT coalesce(sum(length), 0) FROM outcomes").fetchone()
-        try:
-            is_whole = not rewritten_path(path, generation).exists() and path.stat().st_size == end == current
-        except OSError as error:
-            raise _unreadable(path, error) from None
+            is_whole = not rewritten_path(path, generation).exists() and os.fstat(fd).st_size == end == current
         return path if is_whole else None
 
     def longest_line(self) -> int:
@@ -383,11 +381,10 @@ class LedgerView:
 
     def _open_results(self, generation: int) -> int:
         path = self.run_dir / RESULTS
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-        with contextlib.suppress(FileNotFoundError):
-            return os.open(rewritten_path(path, generation), flags)
         try:
-            return os.open(path, flags)
+            with contextlib.suppress(FileNotFoundError):
+                return open_regular(rewritten_path(path, generation))
+            return open_regular(path)
         except OSError as error:
             raise _unreadable(path, error) from None
 

@@ -1,11 +1,14 @@
 """Files and directories that only their owner may read, whatever the umask: how they are opened, written and synced.
 
 A disk that refuses becomes an error for the user (`stopped`). No function here follows a symbolic link in the last part
-of a name. Source: failures.md rows 49, 64.
+of a name, except `read_regular` where it is told to. None waits for a FIFO or reads a device. Source: failures.md rows
+49, 59, 64.
 """
 
 import contextlib
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -23,13 +26,47 @@ def open_private(name: str | Path, flags: int, dir_fd: int | None = None) -> int
         flags: `os.O_WRONLY` and the like, with O_CREAT if the file may be made.
         dir_fd: the directory that `name` is looked up in.
     """
-    fd = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE, dir_fd=dir_fd)
+    fd = open_regular(name, flags, dir_fd)
     try:
         os.fchmod(fd, FILE_MODE)
     except BaseException:
         os.close(fd)
         raise
     return fd
+
+
+def open_regular(
+    name: str | Path, flags: int = os.O_RDONLY, dir_fd: int | None = None, *, follows: bool = False
+) -> int:
+    """Return a file descriptor of a regular file.
+
+    Args:
+        flags, dir_fd: as for `open_private`. follows: the last part of the name may be a symbolic link.
+
+    Raises:
+        OSError: the file can't be opened, or is no regular file: a FIFO or a device is neither waited for nor read.
+    """
+    flags |= os.O_CLOEXEC | os.O_NONBLOCK | (0 if follows else os.O_NOFOLLOW)
+    fd = os.open(name, flags, FILE_MODE, dir_fd=dir_fd)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise not_regular(name)
+    return fd
+
+
+def not_regular(name: str | Path) -> OSError:
+    """Return the error of a name at which something else than a regular file stands."""
+    return OSError(errno.EINVAL, "it is not a regular file", str(name))
+
+
+def read_regular(path: Path, most: int = -1, *, follows: bool = True) -> bytes:
+    """Return the content of a regular file, at most `most` bytes of it; -1: all.
+
+    Raises:
+        OSError: see `open_regular`.
+    """
+    with open(open_regular(path, follows=follows), "rb") as file:
+        return file.read(most)
 
 
 @contextlib.contextmanager

@@ -31,7 +31,7 @@ from bulk.model import Outcome
 from bulk.quantities import Share
 from bulk.schedule.job_progress import JobProgress
 from bulk.schedule.waves import NEVER, Wave, Waves, inheriting, wave_numbers
-from bulk.storage.private_files import replacing
+from bulk.storage.private_files import read_regular, replacing
 
 NAME: Final = "gates.json"
 """The file in a run directory with the waves that people have opened and accepted."""
@@ -59,7 +59,7 @@ def read_gates(run_dir: Path) -> Gates:
     """
     path = run_dir / NAME
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Gates)
+        return msgspec.json.decode(read_regular(path), type=Gates)
     except FileNotFoundError:
         return Gates()
     except (OSError, msgspec.MsgspecError) as error:

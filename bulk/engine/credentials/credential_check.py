@@ -100,7 +100,10 @@ async def check_credentials(
                 single = credentials[member]
                 assert not isinstance(single, AppCredential | PoolCredential), "the manifest refuses those in pools"
                 label = member if member == name else f"{name}/{member}"
-                token = await _ask(await single.opened(), transport, single.ends_at)
+                try:
+                    token = await _ask(await single.opened(), transport, single.ends_at)
+                except CredentialRefused as error:  # its source says that it has ended
+                    token = f"no: {error}"
                 if isinstance(token, str):  # the other members get their rows all the same
                     rows += _without_token(label, token, jobs)
                     continue

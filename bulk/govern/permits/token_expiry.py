@@ -28,6 +28,7 @@ class TokenExpiry:
         renews_after_s: age at which its source is asked again (seconds); None: the source never changes.
         ends_at: when the token ends (UTC epoch seconds, platform time); None: the source does not say.
         tried_at: when its source was last asked in vain (monotonic).
+        has_no_next: the token has ended, and its source gave none that lasts.
     """
 
     read_at: float
@@ -35,6 +36,7 @@ class TokenExpiry:
     renews_after_s: float | None = None
     ends_at: float | None = None
     tried_at: float = -math.inf
+    has_no_next: bool = False
 
     def due(self, now: float, wall: float, offset: float | None) -> float:
         """Return when to ask the source for the next token (monotonic); infinity: never.

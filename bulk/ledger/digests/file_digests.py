@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from bulk.ledger.directory import RESULTS
-from bulk.storage.private_files import replacing
+from bulk.storage.private_files import open_regular, read_regular, replacing
 
 DIGESTS = "digests.json"
 
@@ -70,7 +70,7 @@ def read_digests(run_dir: Path) -> Digests | None:
         OSError: the file can't be read.
     """
     try:
-        data = (run_dir / DIGESTS).read_bytes()
+        data = read_regular(run_dir / DIGESTS)
     except FileNotFoundError:
         return None
     found = msgspec.json.decode(data, type=Digests)
@@ -98,6 +98,6 @@ def digest_of(path: Path) -> FileDigest:
     Raises:
         OSError: the file can't be read.
     """
-    with path.open("rb") as file:
+    with open(open_regular(path, follows=True), "rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         return FileDigest(file.tell(), sha256)

@@ -21,6 +21,7 @@ from bulk.ledger.digests.chain import LeafKind
 from bulk.ledger.digests.lines import LastLeaves, Place, divided, wrong_lines
 from bulk.ledger.directory import RESULTS, is_held
 from bulk.ledger.view import LedgerView
+from bulk.storage.private_files import open_regular
 
 REPORT = "report.json"
 
@@ -170,11 +171,11 @@ def _check_lines(run_dir: Path, connection: sqlite3.Connection, last: LastLeaves
             found.add(what, RESULTS, message, names.get(place.job), place.item)
 
     try:
-        results = (run_dir / RESULTS).open("rb")
+        results = open_regular(run_dir / RESULTS, follows=True)
     except OSError as error:
         found.add("file", RESULTS, f"it can't be read: {error.strerror}")
         return
-    with results as file:
+    with open(results, "rb") as file:
         other = list(wrong_lines(connection, file.fileno(), last))
         wrong = [place for place, is_bound in other if is_bound]
         found.unbound = len(other) - len(wrong)

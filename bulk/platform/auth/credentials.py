@@ -22,8 +22,8 @@ from typing import ClassVar, TypeVar
 
 import anyio
 
-from bulk.clock import Clock
-from bulk.errors import CredentialMissing
+from bulk.clock import Clock, iso_utc
+from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.printable import printable
 from bulk.redaction import is_secret, redact
@@ -39,6 +39,13 @@ hold another token by now; tokens that a program prints often last an hour."""
 
 COMMAND_S = 30.0
 """How long a program may take to print a token (seconds)."""
+
+LONG_OVER_S = 86_400.0
+"""A token that ended longer ago than this by this machine's clock is not tried, even if that clock is a little wrong
+(seconds)."""
+
+RENEW = "Have its source give a token that lasts, then give the same command again"
+"""The way out where a source gave a token that has ended."""
 
 _POLL_S = 0.1
 _TOKEN = re.compile(rb"[\x21-\x7e]+")
@@ -120,15 +127,16 @@ class Credential:
 
         Raises:
             CredentialMissing: the source is missing, not private, hangs or gives junk, which is never shown.
+            CredentialRefused: the program says that its token ended more than a day ago.
         """
         if self._secret is None:
-            self._secret = self._open(threading.Event())
+            self._secret = self._first(threading.Event())
         return self._secret
 
     async def opened(self) -> Secret:
         """Return the same as `read`, without blocking the event loop; a cancellation stops the program."""
         if self._secret is None and self._kind not in ("env", "file"):
-            self._secret = await interruptible(self._open)
+            self._secret = await interruptible(self._first)
         return self.read()
 
     async def renew(self) -> bool:
@@ -150,6 +158,19 @@ class Credential:
             return False
         self._secret, self.renewal_problem = renewed, ""
         return True
+
+    def _first(self, stop: threading.Event) -> Secret:
+        """Return the first token. The platform's time is not known yet, so this machine's clock, which may be wrong,
+        is believed in an end that is long over; later ends are judged in `token_expiry.py`."""
+        secret = self._open(stop)
+        if self._kind == "command" and self.ends_at is not None and self.ends_at < self._clock.now() - LONG_OVER_S:
+            raise CredentialRefused(
+                self.name,
+                f"credential {self.name!r} (command): the program gave a token that had already ended, at "
+                f"{iso_utc(self.ends_at)}, so nothing was sent with it. {RENEW} (if it should be good still: this "
+                f"machine's clock says {iso_utc(self._clock.now())})",
+            )
+        return secret
 
     def _open(self, stop: threading.Event) -> Secret:
         return self._token(self.raw(stop))

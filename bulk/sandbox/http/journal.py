@@ -18,6 +18,7 @@ from pathlib import Path
 import orjson
 
 from bulk.sandbox.clock import iso_exact
+from bulk.sandbox.files import open_appending
 from bulk.sandbox.settings import SettingError
 
 
@@ -65,7 +66,7 @@ class Journal:
         self._file: int | None = None
         if path is not None:
             try:
-                self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+                self._file = open_appending(path)
             except OSError as error:
                 raise SettingError(f"--journal {path}: {error.strerror}: name a file that can be written") from None
 

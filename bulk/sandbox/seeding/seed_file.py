@@ -34,6 +34,7 @@ from typing import Annotated, Literal
 import msgspec
 import orjson
 
+from bulk.sandbox.files import read_regular
 from bulk.sandbox.seeding.app_seeds import AppSeed
 from bulk.sandbox.seeding.notification_seeds import NotificationSeed
 from bulk.sandbox.settings import SettingError
@@ -170,7 +171,7 @@ def read(path: Path) -> tuple[bytes, SeedFile]:
         SettingError: the file can't be read, or has a wrong value; the message names the file and the place.
     """
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except OSError as error:
         raise SettingError(f"--seed-data {path}: {error.strerror}: name a YAML or JSON file") from None
     try:

@@ -264,3 +264,27 @@ def test_a_locked_out_credential_is_said_to_be_locked_out(home: Home, tmp_path: 
         home.manifest("", {"reads": job}, platform=about)
         with home.running("run", "manifest.yaml", "--run-dir", "run") as process:
             wait_for(lambda: "credential dora locked out" in home.run("status", "run").out, process, 30.0)
+
+
+COMMANDS = {
+    "run": (("run", "manifest.yaml", "--run-dir", "run", "--no-cache"), 4),
+    "plan": (("plan", "manifest.yaml"), 4),
+    "limits": (("rate-limit",), 4),
+    "probe": (("credentials", "check", "manifest.yaml", "--probe"), 4),
+    "check": (("credentials", "check", "manifest.yaml"), 1),  # as for one that the platform refuses
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_token_that_its_own_program_calls_ended(home: Home, platform: Served, command: str) -> None:
+    """failures.md row 35: nothing is sent with it, not even to ask for limits; the end and the way out are said."""
+    arguments, exit_code = COMMANDS[command]
+    source = f"command:printf '%s\\n' {TOKEN} 2020-01-01T00:00:00Z"
+    if command == "limits":
+        arguments += ("--credential", source, "--base-url", platform.base_url)
+    ran, asked = tried(home, platform, {"fleet": source}, *arguments)
+    assert (ran.exit_code, asked) == (exit_code, []), ran.err + ran.out
+    said = " ".join((ran.err + ran.out).split())
+    assert "gave a token that had already ended, at 2020-01-01T00:00:00.000Z" in said
+    assert "Have its source give a token that lasts" in said
+    assert "401" not in said

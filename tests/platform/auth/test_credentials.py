@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from bulk.clock import Clock
-from bulk.errors import CredentialMissing
+from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.secrets import Secret
 from bulk.redaction import redact
@@ -328,6 +328,13 @@ def test_the_offline_check_opens_nothing(tmp_path, source):
     credential(source, tmp_path).check_source()
 
 
+class At(Clock):
+    """This machine's clock stands still at a moment (UTC epoch seconds)."""
+
+    def __init__(self, at: float) -> None:
+        self.now = lambda: at
+
+
 @pytest.mark.parametrize(
     ("line", "ends_at"),
     [
@@ -338,7 +345,7 @@ def test_the_offline_check_opens_nothing(tmp_path, source):
 )
 def test_a_program_may_say_when_its_token_ends(tmp_path, line, ends_at):
     """failures.md row 35: a moment on the second line of what a program prints is the token's end."""
-    one = credential(program(f"print('tok_of_an_hour'); print({line!r})"), tmp_path)
+    one = credential(program(f"print('tok_of_an_hour'); print({line!r})"), tmp_path, clock=At(1_795_251_000.0))
     assert one.read().reveal() == "tok_of_an_hour"
     assert one.ends_at == ends_at
 
@@ -349,3 +356,15 @@ def test_a_second_line_that_names_no_moment_is_refused(tmp_path, line):
     private(tmp_path / "output", f"junk\n{line}\n".encode())
     code = "import sys; sys.stdout.buffer.write(open('output', 'rb').read())"
     assert "more than one line" in why_missing(program(code), tmp_path)
+
+
+def test_a_clock_that_is_a_day_fast_refuses_no_token(tmp_path):
+    """failures.md row 35: before the platform has told its time, a first token is refused only for an end that more
+    than a wrong clock explains; later ones are left to the platform's time."""
+    source, end = program("print('tok'); print('2026-11-21T09:00:00Z')"), 1_795_251_600.0
+    assert credential(source, tmp_path, clock=At(end + 86_000.0)).read().reveal() == "tok"
+    late = credential(source, tmp_path, clock=At(end + 86_500.0))
+    with pytest.raises(CredentialRefused, match=r"already ended, at 2026-11-21T09:00:00\.000Z") as refusal:
+        late.read()
+    assert refusal.value.exit_code == 4
+    assert anyio.run(late.renew)

@@ -136,8 +136,40 @@ def test_a_program_without_another_token_ends_the_run(folder: Path) -> None:
             credentials = {"default": f"command:cat {broker.place}"}
             report = await made.run(made.write("run", work, credentials=credentials))
             assert report.exit_code == 4
+            assert "gave a token that has ended, at 20" in report.why
+            assert "its source gives the same token again" in report.why
+            assert "401" not in report.why
             assert 0.9 * LIFE_S < now() < LIFE_S + 61.0
             assert max(each.at for each in made.network.exchanges) < LIFE_S
             assert not [each for each in made.network.exchanges if each.status == 401]
 
     simulate(main, tick_s=60.0)
+
+
+def test_a_program_with_other_tokens_that_have_ended_too_ends_the_run(folder: Path) -> None:
+    """failures.md row 35: a program that goes on giving tokens that ended is not asked for ever: exit 4."""
+
+    async def main() -> None:
+        token = ExtraToken("an-hour-0", "octoadmin", LIFE_S)
+        async with world(folder, limits={"core": RateLimit(AN_HOUR, 3_600)}, tokens=[token]) as made:
+            broker = Broker(folder / "token.txt", HOURS, True, 0.0)
+            broker.hold(token)
+            made.environ = {"PATH": "/usr/bin:/bin"}
+            work = {"reads": {"operation": "readme.get", "items": readmes(300)}}
+            credentials = {"default": f"command:cat {broker.place}"}
+            async with anyio.create_task_group() as group:
+                group.start_soon(_give_ended, broker)
+                report = await made.run(made.write("run", work, credentials=credentials))
+                group.cancel_scope.cancel()
+            assert report.exit_code == 4
+            assert "gave a token that has ended, at 20" in report.why
+            assert {each.token for each in made.network.exchanges} == {token.token}
+            assert max(each.at for each in made.network.exchanges) < LIFE_S
+
+    simulate(main, tick_s=60.0)
+
+
+async def _give_ended(broker: Broker) -> None:
+    """After a while, the program prints another token, one that has ended."""
+    await anyio.sleep(LIFE_S / 2)
+    broker.hold(ExtraToken("an-hour-1", "octoadmin", 60.0))

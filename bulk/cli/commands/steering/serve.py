@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PORT = 8422
 CONNECTIONS = 4_000
 """Connections that the page has room for, if the system allows (count): more than there are tabs."""
-SHORTEST_KEY = 16
+SHORTEST_KEY, MOST_KEY_BYTES = 16, 4_096
 
 
 @click.command(cls=Command)
@@ -114,10 +114,10 @@ def _kept_key(path: Path) -> str:
     """Return the key in the file; where there is no file, a new key that is kept there."""
     import secrets
 
-    from bulk.storage.private_files import open_private
+    from bulk.storage.private_files import open_private, read_regular
 
     try:
-        key = path.read_text("utf-8").strip()
+        key = read_regular(path, MOST_KEY_BYTES + 1).decode("utf-8").strip()
     except FileNotFoundError:
         key = secrets.token_urlsafe(32)
         try:
@@ -129,6 +129,8 @@ def _kept_key(path: Path) -> str:
         raise UsageError(f"--metrics-key: {path} can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UsageError(f"--metrics-key: {path} holds no key: it is not UTF-8") from None
+    if len(key) > MOST_KEY_BYTES:
+        raise UsageError(f"--metrics-key: {path} holds no key: it is longer than {MOST_KEY_BYTES:,} characters")
     if len(key) < SHORTEST_KEY or not key.isascii() or not key.isprintable() or " " in key:
         raise UsageError(f"--metrics-key: {path} holds no key: at least {SHORTEST_KEY} characters without spaces")
     return key

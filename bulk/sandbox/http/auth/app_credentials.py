@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from bulk.sandbox.files import read_regular
 from bulk.sandbox.http.refusals import Refused, unauthenticated
 from bulk.sandbox.store.apps import Apps
 from bulk.sandbox.store.records import App, Token, TokenKind
@@ -116,7 +117,7 @@ def _keys_of(app: App) -> list[bytes]:
             found.append(key.encode())
             continue
         try:
-            found.append(Path(key).read_bytes())
+            found.append(read_regular(Path(key)))
         except OSError:
             continue
     return found
