@@ -66,21 +66,17 @@ class ServerClock:
         if not self.is_known:
             self.low, self.high, self.is_known, self.is_guess = low, high, True, False
             return
-        if low <= self.low and self.high <= high:
+        if (low <= self.low and self.high <= high) or self._narrow(low, high):  # nearly every answer says nothing new
             self.ignored = 0
-            return  # it says nothing new
-        if max(self.low, low) <= min(self.high, high):
-            self.ignored = 0
-            self._cut(low, high)
         else:
             self._choose(low, high)
 
     def _choose(self, low: float, high: float) -> None:
         """Choose between the interval that is believed and another one that contradicts it.
 
-        Of several clocks the last one counts: the windows of the others end earlier, which answers show, while looking
-        for an end that has not come spends requests. Of two that are more than a day apart, the one counts that is
-        nearer to this machine's.
+        Of several clocks the slowest one counts. If windows follow a faster one, they end early, which answers show; if
+        a faster clock were believed, each look for an end that has not come would spend a request. Of two clocks that
+        are more than a day apart, the one that is nearer to this machine's counts.
         """
         believed = self.low, self.high
         if not self.is_one_of_several:
@@ -97,8 +93,10 @@ class ServerClock:
         self.low, self.high = low, high
 
     def refuse(self, reset_at: float, monotonic: float) -> None:
-        """Note that somebody names `reset_at` (UTC epoch seconds) for the end of the window of now. Where that can't be
-        by `Date`, and can by this machine's clock, `Date` is nonsense, and counts no more.
+        """Note that headers or `/rate_limit` name `reset_at` (UTC epoch seconds) for the end of the present window.
+
+        If that is possible by this machine's clock, and `Date` is more than a day from it, `Date` is nonsense, and
+        counts no more.
         """
         if not self.is_known or abs(self.low - self.local) <= PAST_MOST_S:
             return
@@ -106,13 +104,13 @@ class ServerClock:
             self.low, self.high = self.local - EARLY_S, self.local + EARLY_S
             self.is_refused, self.is_guess, self.is_known = True, True, False
 
-    def _cut(self, low: float, high: float) -> None:
-        """Keep the part that both intervals share; if they disagree, keep the newer one."""
-        cut_low, cut_high = max(self.low, low), min(self.high, high)
-        if cut_low <= cut_high:
-            self.low, self.high = cut_low, cut_high
-        else:
-            self.low, self.high = low, high
+    def _narrow(self, low: float, high: float) -> bool:
+        """Keep the part that both intervals share; return False, and change nothing, if they disagree."""
+        shared_low, shared_high = max(self.low, low), min(self.high, high)
+        if shared_low > shared_high:
+            return False
+        self.low, self.high = shared_low, shared_high
+        return True
 
     def names_end(self, reset_at: float, sent: float, *, is_first: bool = False) -> None:
         """Note that a window that ends at `reset_at` (UTC epoch seconds) was open, where no `Date` comes.
@@ -143,7 +141,8 @@ class ServerClock:
             self.least, self.most = least, least + EARLY_S
         else:
             self.least, self.most = max(self.least - DRIFT_S, least), self.most + DRIFT_S
-        self._cut(self.least, self.most)
+        if not self._narrow(self.least, self.most):
+            self.low, self.high = self.least, self.most
         self.is_guess = False
 
     def overrule(self, low: float) -> None:

@@ -1,8 +1,8 @@
 """Files and directories that only their owner may read, whatever the umask: how they are opened, written and synced.
 
 A disk that refuses becomes an error for the user (`stopped`). No function here follows a symbolic link in the last part
-of a name, except `read_regular` where it is told to. None waits for a FIFO or reads a device. Source: failures.md rows
-49, 59, 64.
+of a name, but `read_regular`, and `open_regular` where it is told to. None waits for a FIFO or reads a device.
+Source: failures.md rows 49, 59, 64.
 """
 
 import contextlib
@@ -50,17 +50,15 @@ def open_regular(
     fd = os.open(name, flags, FILE_MODE, dir_fd=dir_fd)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise not_regular(name)
+        raise OSError(errno.EINVAL, "it is not a regular file", str(name))
     return fd
 
 
-def not_regular(name: str | Path) -> OSError:
-    """Return the error of a name at which something else than a regular file stands."""
-    return OSError(errno.EINVAL, "it is not a regular file", str(name))
-
-
 def read_regular(path: Path, most: int = -1, *, follows: bool = True) -> bytes:
-    """Return the content of a regular file, at most `most` bytes of it; -1: all.
+    """Return the content of a regular file, at most `most` bytes of it (-1: all).
+
+    Args:
+        follows: the last part of the name may be a symbolic link.
 
     Raises:
         OSError: see `open_regular`.

@@ -18,6 +18,7 @@ from typing import Any
 
 from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.witnesses import NEVER, Witness
+from bulk.govern.server_clock import PAST_MOST_S, WINDOW_MOST_S
 
 SLOT_S = 0.05
 """Length of one slot of the time line (seconds)."""
@@ -36,8 +37,6 @@ TAIL_SHARE, TAIL_S, TAIL_TRIPS = 0.01, 0.3, 4
 requests that are left then are lent at once."""
 SEEN_S = 10.0
 """A worker that has not asked for this long does not count when shares are made (seconds)."""
-WINDOW_MOST_S, PAST_MOST_S = 3_700.0, 86_400.0
-"""An end of a window that lies further ahead or back is nonsense (seconds)."""
 
 
 @dataclass(frozen=True, slots=True)
