@@ -13,9 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.harness.measuring import row
-from bulk.finished import Finished
 from bulk.ledger.ledger import Ledger
-from bulk.ledger.records import Intent, Record, RunIdentity
+from bulk.ledger.records import Finished, Intent, Record, RunIdentity
 from bulk.ledger.view import LedgerView
 from bulk.model import Effect, ErrorCode, ItemError, OutcomeKind
 from bulk.status import RunStatus

@@ -30,9 +30,8 @@ from benchmarks.harness.canned_platform import canned_platform
 from benchmarks.harness.measuring import Cost, Spread, environment, row
 from benchmarks.throughput import CASES, Ours
 from bulk.clock import Clock
-from bulk.finished import Finished
 from bulk.ledger.ledger import Ledger
-from bulk.ledger.records import Record, RunIdentity
+from bulk.ledger.records import Finished, Record, RunIdentity
 from bulk.model import ErrorCode, ItemError, OutcomeKind
 from bulk.status import JobStatus, RunStatus
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bulk.errors import RunDirectoryError as RunDirectoryError
     from bulk.errors import RunStopped as RunStopped
     from bulk.errors import UsageError as UsageError
-    from bulk.finished import Finished as Finished
+    from bulk.ledger.records import Finished as Finished
     from bulk.model import ErrorCode as ErrorCode
     from bulk.model import ItemError as ItemError
     from bulk.model import Outcome as Outcome
@@ -61,7 +61,7 @@ _HOMES = {
         "RunStopped",
         "UsageError",
     ),
-    "bulk.finished": ("Finished",),
+    "bulk.ledger.records": ("Finished",),
     "bulk.model": ("ErrorCode", "ItemError", "Outcome", "OutcomeKind", "Reply", "Request"),
     "bulk.operation": ("Item", "Operation"),
     "bulk.report.record": ("Report",),

@@ -1,6 +1,6 @@
 """The data types that all stages share: frozen data, no behaviour beyond reading itself, no clock, no I/O.
 
-Request and Reply are one HTTP exchange, Outcome is how an item ended, Finished is a line of `results.jsonl`.
+Request and Reply are one HTTP exchange, Outcome is how an item ended.
 Classes with an object for every request have an `__init__` of their own: compiled, making one takes less than half the
 time of a Struct, and reading an attribute hardly any (benchmarks/notes/changes.md). Interpreted, making one takes half
 as long with positional arguments as with keywords, so that code that runs for every item passes them by position.

@@ -21,9 +21,8 @@ from bulk.audit.tables.asking import ask
 from bulk.audit.tables.child import Query, Task
 from bulk.audit.tables.statements import ROOMY, Lines
 from bulk.audit.tables.writing import answering, export
-from bulk.finished import Finished
 from bulk.ledger.ledger import Ledger
-from bulk.ledger.records import Record, RunIdentity
+from bulk.ledger.records import Finished, Record, RunIdentity
 from bulk.ledger.view import LedgerView
 from bulk.model import OutcomeKind
 from bulk.report.fold import tally_of_a_running

@@ -15,8 +15,8 @@ from bulk.engine.agreement.approval import Approve
 from bulk.errors import BulkError
 from bulk.execute.preview import Planned
 from bulk.execute.unsent_items import OnMade
-from bulk.finished import Finished
 from bulk.govern.peers import Peers
+from bulk.ledger.records import Finished
 from bulk.manifest.manifest import Job
 from bulk.model import Outcome
 from bulk.platform.wire import Wire

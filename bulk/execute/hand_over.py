@@ -9,8 +9,7 @@ from bulk.capabilities import HoldsSecrets, SavesContent, Undoable
 from bulk.clock import Clock
 from bulk.execute.recorder import Recorder
 from bulk.execute.requests.context import ItemTally
-from bulk.finished import Finished
-from bulk.ledger.records import Record
+from bulk.ledger.records import Finished, Record
 from bulk.manifest.manifest import Entry, Job
 from bulk.manifest.save_template import saved_path
 from bulk.model import SUCCESSFUL, UNSEEN, BodyFile, ErrorCode, ItemError, Outcome, OutcomeKind

@@ -24,7 +24,7 @@ import orjson
 
 from bulk.clock import iso_utc
 from bulk.errors import RunDirectoryError
-from bulk.finished import Finished
+from bulk.ledger.records import Finished
 from bulk.model import Encoded, OutcomeKind
 from bulk.redaction import redact_lines
 from bulk.storage.private_files import open_private, sync_directory, write_all

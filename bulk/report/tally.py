@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from bulk.finished import Finished
-from bulk.ledger.records import StoredTally
+from bulk.ledger.records import Finished, StoredTally
 from bulk.model import SUCCESSFUL, ItemError
 from bulk.redaction import redact
 from bulk.report.active_time import ActiveTime, Bins

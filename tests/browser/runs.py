@@ -4,8 +4,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from bulk.finished import Finished
-from bulk.ledger.records import Minute
+from bulk.ledger.records import Finished, Minute
 from bulk.report.exploration import explore
 from bulk.report.fold import fold
 from bulk.report.report_files import HTML_NAME, write_reports

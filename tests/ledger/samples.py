@@ -7,9 +7,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from bulk.finished import Finished
 from bulk.ledger.ledger import Ledger
-from bulk.ledger.records import Intent, Record, RunIdentity
+from bulk.ledger.records import Finished, Intent, Record, RunIdentity
 from bulk.ledger.view import LedgerView
 from bulk.model import UNSEEN, Effect, ErrorCode, ItemError, OutcomeKind
 from bulk.status import RunStatus

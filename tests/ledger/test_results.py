@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from bulk.clock import iso_utc
 from bulk.errors import RunDirectoryError
-from bulk.finished import Finished
 from bulk.ledger import results
+from bulk.ledger.records import Finished
 from bulk.ledger.results import ResultsFile
 from bulk.model import Encoded, ErrorCode, ItemError, OutcomeKind
 from tests.ledger.samples import finished

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bulk.finished import Finished
 from bulk.ledger.ledger import Ledger
-from bulk.ledger.records import Record, RunIdentity
+from bulk.ledger.records import Finished, Record, RunIdentity
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode, ItemError, OutcomeKind
 from bulk.status import BucketStatus, JobStatus, RunStatus

@@ -11,9 +11,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.finished import Finished
 from bulk.ledger.ledger import Ledger
-from bulk.ledger.records import StoredTally
+from bulk.ledger.records import Finished, StoredTally
 from bulk.ledger.results import encode
 from bulk.model import OutcomeKind
 from bulk.report.active_time import MOST_BINS, ActiveTime

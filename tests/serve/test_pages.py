@@ -9,7 +9,7 @@ import pytest
 
 import bulk.serve.items
 from bulk.clock import Clock
-from bulk.finished import Finished
+from bulk.ledger.records import Finished
 from bulk.ledger.view import LedgerView
 from bulk.model import OutcomeKind
 from bulk.serve.items import PAGE, Filter, Items

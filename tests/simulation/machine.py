@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from bulk.errors import CredentialRefused, Interrupted, RunDirectoryError, RunStopped
-from bulk.finished import Finished
+from bulk.ledger.records import Finished
 from bulk.ledger.view import LedgerView
 from bulk.sandbox.settings import ExtraToken, RateLimit
 from bulk.sandbox.store.state import digest_of

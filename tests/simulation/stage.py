@@ -19,7 +19,7 @@ import anyio.abc
 from bulk.engine import perform
 from bulk.engine.run import Run
 from bulk.errors import BulkError, Interrupted
-from bulk.finished import Finished
+from bulk.ledger.records import Finished
 from bulk.report.fold import Report
 from tests.simulation.wire.memory import Memory
 from tests.simulation.world import SteppedLoop, World, replaced, world

@@ -27,7 +27,7 @@ from bulk.engine import commands, perform, run
 from bulk.engine.again import Again
 from bulk.engine.run import Run
 from bulk.engine.surroundings import Ended, Surroundings
-from bulk.finished import Finished
+from bulk.ledger.records import Finished
 from bulk.manifest.reading import Overrides
 from bulk.report.fold import Report
 from bulk.sandbox.areas.served import AREAS

@@ -22,7 +22,7 @@ from bulk.engine.library.settings import EngineSettings, overrides_from
 from bulk.engine.library.staged_items import Items, StagedItems, operation_of, stage_async
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import BudgetTooSmall, BulkError, CredentialRefused, ManifestError, RunStopped, UsageError
-from bulk.finished import Finished
+from bulk.ledger.records import Finished
 from bulk.manifest.reading import read_manifest
 from bulk.operation import AnyOperation
 from bulk.report.fold import Report

@@ -20,9 +20,9 @@ from bulk.capabilities import secret_fields
 from bulk.engine.library.staged_items import StagedItems
 from bulk.engine.origin import Origin
 from bulk.errors import Flaw, ManifestError, RunDirectoryError, UsageError
-from bulk.finished import Finished
 from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import Claim
+from bulk.ledger.records import Finished
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest

@@ -15,7 +15,7 @@ import pytest
 import bulk
 from bulk.engine.library.engine import _Feed
 from bulk.errors import CredentialRefused, ManifestError, UsageError
-from bulk.finished import Finished
+from bulk.ledger.records import Finished
 from bulk_jobs.contents import GetContents, PutContents
 from bulk_jobs.readmes import GetReadme, ReadmeItem
 from tests.e2e.support.platform import ADMIN, Home, Served
