@@ -1,4 +1,4 @@
-"""The board of a run that several workers share (`schedule.board.Board`): a copy of what the store says of its jobs."""
+"""The board of a run that several workers share (`job_progress.Board`): a copy of what the store says of its jobs."""
 
 from collections.abc import Sequence
 

@@ -20,7 +20,7 @@ from bulk.ledger.records import Finished
 from bulk.manifest.manifest import Job
 from bulk.model import Outcome
 from bulk.platform.wire import Wire
-from bulk.schedule.board import Board
+from bulk.schedule.job_progress import Board
 from bulk.status import RunStatus
 from bulk.storage.disk_threads import Disk, thread_disk
 

@@ -1,8 +1,13 @@
-"""How far each job is: counts and one bit per item, the only thing kept in memory for every item of a manifest."""
+"""How far each job is: counts and one bit per item, the only thing kept in memory for every item of a manifest.
 
-from collections.abc import Callable, Iterable, Mapping
+Whether a job is complete, and how it went, a `Board` says. A process that works alone sees it itself; one of several
+does not.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
 from bulk.manifest.manifest import Job
 from bulk.model import OutcomeKind
@@ -173,3 +178,42 @@ def dependency_failed(job: Job, unsuccessful: Callable[[int], int], numbers: Map
     bad = {name: count for name in job.needs if (count := unsuccessful(numbers[name]))}
     counts = ", ".join(f"{name} ({count:,} not successful)" for name, count in bad.items())
     return f"not tried: {job.name} needs {counts}"
+
+
+class Board(Protocol):
+    """What is known of the jobs of a run, whichever processes work on it.
+
+    Attributes:
+        is_shared: other processes work on the run, too: this one does only the parts that join (`Scheduler.join`).
+        expects_more: items may still join, so the run does not end when nothing is left now.
+        free: items that no process works on yet and that this one may get (count).
+    """
+
+    is_shared: bool
+    expects_more: bool
+    free: int
+
+    def is_complete(self, job: int) -> bool:
+        """Return whether every item of the job with that number has an outcome."""
+
+    def unsuccessful(self, job: int) -> int:
+        """Return how many of its items failed, were skipped or are unknown (count)."""
+
+
+class LocalBoard:
+    """The board of a process that does all of the work."""
+
+    is_shared: bool = False
+    expects_more: bool = False
+    free: int = 0
+
+    def __init__(self, progress: Sequence[JobProgress]) -> None:
+        self._progress = progress
+
+    def is_complete(self, job: int) -> bool:
+        """See `Board`."""
+        return self._progress[job].left == 0
+
+    def unsuccessful(self, job: int) -> int:
+        """See `Board`."""
+        return self._progress[job].unsuccessful

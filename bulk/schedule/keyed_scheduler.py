@@ -14,9 +14,8 @@ from bulk.manifest.manifest import Entry, Job
 from bulk.model import Outcome
 from bulk.schedule.job_progress import JobProgress, JobState
 from bulk.schedule.keyed_needs import Doomed, KeyedNeeds
-from bulk.schedule.lane_window import LaneWindow
 from bulk.schedule.lanes import Index, IndexedLane, Lane
-from bulk.schedule.queues import Cursor, Feed, Part, Stream, Tier
+from bulk.schedule.queues import Cursor, Feed, LaneWindow, Part, Stream, Tier
 from bulk.schedule.scheduler import Scheduler
 from bulk.schedule.tasks import SkipSome
 

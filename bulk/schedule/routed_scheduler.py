@@ -6,8 +6,7 @@ import anyio
 
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import Outcome
-from bulk.schedule.board import Board
-from bulk.schedule.job_progress import JobProgress
+from bulk.schedule.job_progress import Board, JobProgress
 from bulk.schedule.lanes import Index
 from bulk.schedule.queues import Feed, Part, Queue, Stream, Tier, Work
 from bulk.schedule.routed_job import RoutedJob

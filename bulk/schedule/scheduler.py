@@ -14,11 +14,9 @@ import anyio
 
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import ErrorCode, Outcome
-from bulk.schedule.board import Board, LocalBoard
-from bulk.schedule.job_progress import JobProgress, JobState
-from bulk.schedule.lane_window import LaneWindow
+from bulk.schedule.job_progress import Board, JobProgress, JobState, LocalBoard
 from bulk.schedule.lanes import Held, Index, Lane
-from bulk.schedule.queues import Cursor, Feed, Part, Queue, Stream, Tier, Work, queues_of
+from bulk.schedule.queues import Cursor, Feed, LaneWindow, Part, Queue, Stream, Tier, Work, queues_of
 from bulk.schedule.tasks import Copy, Find, JobTask, Make, PassBy, Skip, TaskQueue
 
 DONE_LANES = 16

@@ -10,8 +10,7 @@ from bulk.capabilities import Combinable
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import OutcomeKind
 from bulk.operation import Item, Operation
-from bulk.schedule.board import LocalBoard
-from bulk.schedule.job_progress import BLOCK_BYTES, REMEMBERED, JobProgress, dependency_failed
+from bulk.schedule.job_progress import BLOCK_BYTES, REMEMBERED, JobProgress, LocalBoard, dependency_failed
 from bulk.schedule.lanes import AHEAD, Held, Lane
 from tests.schedule.test_scheduler import IndexedLane
 
