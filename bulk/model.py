@@ -1,9 +1,9 @@
 """The data types that all stages share: frozen data, no behaviour beyond reading itself, no clock, no I/O.
 
-Request and Reply are one HTTP exchange, Outcome is how an item ended.
-Classes with an object for every request have an `__init__` of their own: compiled, making one takes less than half the
-time of a Struct, and reading an attribute hardly any (benchmarks/notes/changes.md). Interpreted, making one takes half
-as long with positional arguments as with keywords, so that code that runs for every item passes them by position.
+Request and Reply are one HTTP exchange, Outcome is how an item ended. Classes with an object for every request have an
+`__init__` of their own: compiled, making one takes less than half the time of a Struct, and reading an attribute hardly
+any (benchmarks/notes/changes.md). Interpreted, it takes half as long with positional arguments as with keywords, so
+that code that runs for every item passes them by position.
 """
 
 from collections.abc import Mapping
@@ -119,6 +119,11 @@ class Request:
         self.effect, self.accept, self.media, self.is_fresh = effect, accept, media, is_fresh
         self.before, self.max_bytes, self.takes_file, self.pause_s = before, max_bytes, takes_file, pause_s
         self.is_poll, self.shared_by, self.proof = is_poll, shared_by, proof
+
+    @property
+    def own_before(self) -> Any:
+        """What was there before a write that one item alone sends, also where it could have been combined."""
+        return self.before[0] if self.shared_by and self.before is not UNSEEN else self.before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,9 +341,7 @@ def failed(
 ) -> Outcome:
     """Return the outcome of an item that certainly is not as asked for."""
     error = ItemError(code, message, http_status)
-    return Outcome(
-        kind=OutcomeKind.FAILED, result=result, error=error, http_status=http_status, gives_codes=gives_codes
-    )
+    return Outcome(OutcomeKind.FAILED, result, error, None, http_status, gives_codes)
 
 
 def skipped(code: ErrorCode, message: str) -> Outcome:

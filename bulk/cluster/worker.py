@@ -38,8 +38,7 @@ from bulk.engine.surroundings import Surroundings
 from bulk.errors import BulkError, Interrupted, RunDirectoryError, RunStopped, UsageError
 from bulk.execute.resume_state import ResumeState
 from bulk.execute.writes.late_writes import LateWrites
-from bulk.execute.writes.recent_creations import RecentCreations
-from bulk.execute.writes.recent_writes import RecentWrites
+from bulk.execute.writes.recent_writes import RecentCreations, RecentWrites
 from bulk.exit_codes import ExitCode
 from bulk.platform.auth.app_credential import AnyCredential
 from bulk.schedule.job_progress import JobProgress

@@ -32,10 +32,9 @@ from bulk.engine.surroundings import Ended, Surroundings
 from bulk.engine.tuning import quiet_collector
 from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
 from bulk.execute.combined_run import CombinedRun
-from bulk.execute.file_contents import FileContents
 from bulk.execute.hand_over import HandOver
 from bulk.execute.item_run import Shared
-from bulk.execute.item_runner import ItemRunner
+from bulk.execute.item_runner import FileContents, ItemRunner
 from bulk.execute.job_streams import JobStreams
 from bulk.execute.recorder import CommitHooks, Recorder
 from bulk.execute.resume_state import Joined, ResumeState

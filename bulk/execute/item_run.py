@@ -27,9 +27,8 @@ from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.retry_budget import RetryBudget, pause_s
 from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
-from bulk.execute.writes.recent_creations import RecentCreations
-from bulk.execute.writes.recent_writes import RecentWrites
-from bulk.execute.writes.settle import LostWrite, Settler, lost_again, lost_write_of, own_before
+from bulk.execute.writes.recent_writes import RecentCreations, RecentWrites
+from bulk.execute.writes.settle import LostWrite, Settler, lost_again, lost_write_of
 from bulk.execute.writes.write_loop import WriteLoop, is_in_progress
 from bulk.manifest.manifest import Entry
 from bulk.model import (
@@ -321,7 +320,7 @@ class ItemRun:
     def _is_stale(self, planned: Planned, request: Request) -> bool:
         """Return whether the item is not as the approved plan has seen it, before anything of it was written."""
         is_first = self._tally.before is UNSEEN
-        return is_first and planned.is_stale(*self._owner, own_before(request), request.effect)
+        return is_first and planned.is_stale(*self._owner, request.own_before, request.effect)
 
     async def _write(self, request: Request) -> Reply | Outcome | LostWrite | _Again:
         """Send a write until it is decided or its answer is lost."""
@@ -333,7 +332,7 @@ class ItemRun:
         if self._writes is None:
             self._writes = shared.write_loop(self._context, is_in_doubt=lost_write is not None)
         if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (request.method, request.path):
-            await self._writes.intend(request, [self._entry], [own_before(request)])
+            await self._writes.intend(request, [self._entry], [request.own_before])
         tried = await self._writes.send(request, self._is_to_be_settled)
         reply = tried.reply
         self._doubt_what_was_refused_otherwise(tried)
@@ -393,7 +392,7 @@ class ItemRun:
         """Return what was there before a write that was accepted: what the platform compared, or else what was seen
         before the first send, because a repeat may have seen what the first send left."""
         if self._lost_write is None or request.effect is Effect.COMPARE_AND_SWAP:
-            return own_before(request)
+            return request.own_before
         return self._lost_write.lost.before
 
     def _lost(self, request: Request, status: int | None) -> LostWrite:

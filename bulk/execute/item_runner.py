@@ -1,21 +1,26 @@
 """Brings items to their outcomes, for all workers: prepares each before it is sent, and notes what it leaves behind.
 
 `item_run.py` follows one item. This module keeps what the items share: doubts of earlier processes, what this run has
-just created and written, and writes that may still arrive.
+just created and written, and writes that may still arrive. The content of files is put into items in threads: reading
+blocks, and a bill of materials of 5 MB takes a tenth of a second to convert, in which the event loop would do nothing
+else.
 """
 
 import logging
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
+import anyio
+
+from bulk.bundle.item_files import load_files, refuse_changes
 from bulk.bundle.secret_fields import SecretPlaces, load_secrets
 from bulk.capabilities import ChangesThings, FileError, HoldsSecrets, PlannedOnce, SkipsUnchanged, TakesFiles
-from bulk.execute.file_contents import FileContents, sent_digest
 from bulk.execute.item_run import ItemRun, Shared
 from bulk.execute.preview import look
 from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.requests.retry_budget import RetryBudget
 from bulk.execute.resume_state import ResumeState
-from bulk.execute.writes.recent_creations import may_create, names_made
+from bulk.execute.writes.recent_writes import may_create, names_made
 from bulk.execute.writes.settle import LostWrite
 from bulk.ledger.records import Intent
 from bulk.manifest.manifest import Entry
@@ -23,11 +28,16 @@ from bulk.model import Effect, ErrorCode, Lost, Outcome, OutcomeKind, failed, un
 from bulk.operation import AnyOperation, Item
 from bulk.platform.cache.sent_writes import SentWrites
 from bulk.redaction import remember
+from bulk.storage.disk_threads import Disk, beside
 
 log = logging.getLogger("bulk.execute")
 
 _OF_READS, _OF_WRITES = (OutcomeKind.FAILED,), (OutcomeKind.FAILED, OutcomeKind.UNCHANGED)
 """Outcomes that may hold for a moment only: not every copy of the platform shows at once what was just written."""
+
+AT_ONCE = 2
+"""Items whose files are read and converted at once (count): the objects of a large bill take ten times its bytes."""
+
 _WITH_FILES, _COMPLETED = (TakesFiles, SkipsUnchanged), (HoldsSecrets, PlannedOnce)
 
 
@@ -49,7 +59,7 @@ class ItemRunner:
     def __init__(
         self,
         shared: Shared,
-        contents: FileContents,
+        contents: "FileContents",
         resume_state: ResumeState,
         secrets: SecretPlaces,
         began_at: Callable[[], float | None],
@@ -171,3 +181,55 @@ class ItemRunner:
 
 def _place(operation: AnyOperation, item: Item) -> str:
     return f"{operation.name} {' '.join(operation.lanes(item))}".casefold()
+
+
+class FileContents:
+    """Reads the files that items name.
+
+    Args:
+        base_dir: folder of the manifest.
+    """
+
+    def __init__(self, base_dir: Path, disk: Disk) -> None:
+        self._base_dir, self._disk = base_dir, disk
+        self._room = anyio.Semaphore(AT_ONCE)
+
+    async def load(self, operation: AnyOperation, entry: Entry) -> Item:
+        """Return the item of `entry` with its files inline.
+
+        Raises:
+            FileError: a file is not what it was when it was checked, or can't be read any more.
+        """
+        if not _named(operation, entry.item):
+            return entry.item
+        async with self._room:
+            return await beside(self._disk, lambda: load_files(self._base_dir, operation, entry))
+
+    async def refuse_changes(self, operation: AnyOperation, entry: Entry) -> None:
+        """Raise what `load` raises, for an item that need not be sent, without converting anything.
+
+        Raises:
+            FileError: as `load`.
+        """
+        if isinstance(operation, TakesFiles) and _named(operation, entry.item):
+            async with self._room:
+                await self._disk(lambda: refuse_changes(self._base_dir, operation, entry))
+
+
+def sent_digest(operation: AnyOperation, entry: Entry) -> bytes:
+    """Return the `sent_digest` of an item, from what the check found in its files; empty where no digest is known."""
+    if not isinstance(operation, SkipsUnchanged):
+        return b""
+    named = _named(operation, entry.item)
+    if not named:
+        return operation.sent_digest(entry.item)
+    checked = [entry.files[field].counted for field in named if field in entry.files]
+    is_known = len(checked) == len(named) and all(checked)
+    return operation.sent_digest(entry.item, b"".join(checked)) if is_known else b""
+
+
+def _named(operation: AnyOperation, item: Item) -> list[str]:
+    """Return the fields of `item` that name a file."""
+    if not isinstance(operation, TakesFiles):
+        return []
+    return [field for field in operation.file_fields if getattr(item, field) is not None]

@@ -104,7 +104,7 @@ async def look(sender: RequestSender, operation: AnyOperation, item: Item, conte
     if isinstance(request, Outcome):
         return _ended(request)
     steps.close()
-    before = request.before[0] if request.shared_by and request.before is not UNSEEN else request.before
+    before = request.own_before
     if before is UNSEEN or not has_looked:
         return _found(BLIND if not has_looked else CHANGE, before)
     compared = _compared(before, request.effect)

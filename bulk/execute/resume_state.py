@@ -10,8 +10,7 @@ import orjson
 from bulk.bundle.checked import Checked
 from bulk.bundle.links import edges_of
 from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
-from bulk.execute.writes.recent_creations import RecentCreations, names_made
-from bulk.execute.writes.recent_writes import RecentWrites
+from bulk.execute.writes.recent_writes import RecentCreations, RecentWrites, names_made
 from bulk.ledger.protocol import RunLedger, RunView
 from bulk.ledger.records import Intent
 from bulk.manifest.manifest import Job

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from bulk.capabilities import FileError, skipping_unchanged
-from bulk.execute.file_contents import AT_ONCE, FileContents, sent_digest
+from bulk.execute.item_runner import AT_ONCE, FileContents, sent_digest
 from bulk.manifest.manifest import Entry
 from bulk.operation import find
 from bulk.storage.disk_threads import thread_disk

@@ -28,8 +28,7 @@ from bulk.engine.run import Run
 from bulk.engine.surroundings import Surroundings
 from bulk.execute.resume_state import ResumeState
 from bulk.execute.writes.late_writes import LateWrites
-from bulk.execute.writes.recent_creations import RecentCreations
-from bulk.execute.writes.recent_writes import RecentWrites
+from bulk.execute.writes.recent_writes import RecentCreations, RecentWrites
 from bulk.ledger.records import Entry, Record
 from bulk.manifest.manifest import Job, Manifest
 from bulk.schedule.job_progress import JobProgress

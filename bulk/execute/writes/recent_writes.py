@@ -1,4 +1,4 @@
-"""What this run itself has written last, for the item that changes the same thing next.
+"""What this run itself has written and created last, for the items that come to the same thing next.
 
 A copy of the platform may lag: a look that comes at once can show the file as it was before the last item, or no file.
 If such a look were believed, a delete would end as `unchanged` while the file is there; after a lost answer, our own
@@ -6,21 +6,33 @@ blob would be taken for another writer's, or a missing file for the effect of ou
 write the next item is told what that write left, and does not look: the platform's own comparison guards the item. If
 the item loses an answer, the loss is settled when that time is over. Where the platform compares nothing, as with a
 webhook, the next item looks once more when that time is over, unless its look shows what was left; and a creation does
-not believe that its like is there while that may just have been deleted. Pure; monotonic times come in. Source:
-failures.md rows 7, 21, 22.
+not believe that its like is there while that may just have been deleted.
+
+A platform may show a new organization or configuration only a moment after its 201: a request for it at once gets
+404. So within the settle time of a creation a 404 whose path names what was created is no answer yet: the item starts
+over, with growing pauses. After that time, and for everything else, a 404 is final. Numbers are counted for each kind,
+and some for each organization: a thing with a number is known by the place where it lies. Pure; monotonic times
+come in. Source: failures.md rows 7, 21, 22.
 """
 
-from collections.abc import Generator, Sequence
+from collections import OrderedDict
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
+from urllib.parse import unquote
 
 from bulk import urls
 from bulk.capabilities import ChangesThings, Combinable, CombinedSteps, ComparesState, CreatesNames
-from bulk.execute.writes.expiring_map import ExpiringMap
 from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind, Reply, Request
 from bulk.operation import AnyOperation, Item, Steps
 
 T = TypeVar("T")
+
+PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 2.0
+
+_CREATES = (Effect.CREATE, Effect.CREATE_UNIQUE)
+_BEFORE_NAMES = ("orgs", "repos", "organizations")
+_OF_ALL = "/enterprises/"
 
 
 class RecentWrites:
@@ -151,3 +163,112 @@ def _going_on(steps: Generator[Request, Reply, T], request: Request) -> Generato
         return ended
     finally:
         steps.close()
+
+
+class RecentCreations:
+    """Names and places of a run's last creations; `settle_s`: how long each counts (seconds)."""
+
+    def __init__(self, settle_s: float) -> None:
+        self._made: ExpiringMap[None] = ExpiringMap(settle_s)
+
+    def add(self, names: Iterable[str], now: float) -> None:
+        """Note that these names are there since `now`; forget names that are older than the settle time."""
+        for name in names:
+            self._made.note(name.casefold(), None, now)
+        self._made.forget_old(now)
+
+    def names(self) -> frozenset[str]:
+        """Return all names that were created lately, folded."""
+        return self._made.names()
+
+    def pause_s(self, outcome: Outcome, path: str, tries: int, now: float) -> float:
+        """Return seconds to wait before `path` is asked for again, after `tries` tries; 0.0: the outcome stands.
+
+        Args:
+            path: percent-encoded, of the request that decided.
+        """
+        is_missing = outcome.kind is OutcomeKind.FAILED and outcome.error and outcome.error.code is ErrorCode.NOT_FOUND
+        if not self._made or not is_missing:
+            return 0.0
+        named = map(self._made.find, _named_in(path))
+        left_s = max((made[1] - now for made in named if made is not None), default=0.0)
+        return max(0.0, min(left_s, PAUSE_MOST_S, PAUSE_FIRST_S * 2.0 ** min(tries, 10)))
+
+
+def may_create(operation: AnyOperation, effect: Effect | None) -> bool:
+    """Return whether a write with that effect can bring something new into the world: most can't."""
+    return effect in _CREATES or isinstance(operation, CreatesNames)
+
+
+def names_made(operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome) -> tuple[str, ...]:
+    """Return names of what a write that succeeded has created: those that the item gave, and the place of a thing that
+    got an id.
+
+    Args:
+        effect: of the write; None where nothing was written.
+    """
+    if outcome.kind is not OutcomeKind.SUCCEEDED or not isinstance(operation, CreatesNames):
+        return ()
+    new_names, result, collection = tuple(operation.new_names(item)), outcome.result, operation.collection(item)
+    number: Any = result.get("id") if isinstance(result, Mapping) else None
+    if effect not in _CREATES or not collection or not isinstance(number, int):
+        return new_names
+    return (*new_names, urls.place(collection, number), *_within(urls.place(collection, number)))
+
+
+def _within(place: str) -> Iterator[str]:
+    """Yield the name under which every organization of an enterprise has the thing that lies in that enterprise."""
+    if place.startswith(_OF_ALL):
+        yield place.removeprefix(_OF_ALL).partition("/")[2]
+
+
+def _named_in(path: str) -> Iterator[str]:
+    """Yield names and places of all that a path leads through."""
+    place, segments = "", [unquote(segment).casefold() for segment in path.split("/")[1:]]
+    for before, segment in zip(("", *segments), segments, strict=False):
+        place = f"{place}/{segment}"
+        # a number is a name only where names stand
+        if not segment.isdecimal() or before in _BEFORE_NAMES:
+            yield segment
+        if segment.isdecimal():
+            yield place
+            if segments[0] == "orgs":
+                yield "/".join(place.split("/")[3:])
+
+
+class ExpiringMap(Generic[T]):
+    """A map that forgets each entry after a while.
+
+    Args:
+        lasts_s: how long each entry counts (seconds).
+    """
+
+    def __init__(self, lasts_s: float) -> None:
+        self._lasts_s = lasts_s
+        # finding the oldest entry of a plain dict means passing by all that were removed before it
+        self._noted: OrderedDict[str, tuple[T, float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._noted)
+
+    def note(self, name: str, value: T, now: float) -> None:
+        """Note that `name` stands for `value` since `now`, whatever it stood for before."""
+        self._noted.pop(name, None)  # the newest is the last
+        self._noted[name] = (value, now + self._lasts_s)
+
+    def names(self) -> frozenset[str]:
+        """Return all names that were noted and not forgotten."""
+        return frozenset(self._noted)
+
+    def find(self, name: str) -> tuple[T, float] | None:
+        """Return what `name` stands for, and until when that counts, which may be over; None: nothing is known."""
+        return self._noted.get(name)
+
+    def forget(self, name: str) -> None:
+        """Note that `name` stands for nothing any more."""
+        self._noted.pop(name, None)
+
+    def forget_old(self, now: float) -> None:
+        """Forget all that no longer counts at `now`."""
+        while self._noted and next(iter(self._noted.values()))[1] <= now:
+            self._noted.popitem(last=False)

@@ -8,7 +8,6 @@ Source: operations.md.
 
 import logging
 from dataclasses import dataclass
-from typing import Any
 
 from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
@@ -17,7 +16,6 @@ from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.writes.refused_writes import SECOND_LOOK_S, RefusedWrites
 from bulk.govern.policy import Draining
 from bulk.model import (
-    UNSEEN,
     Effect,
     ErrorCode,
     Lost,
@@ -71,17 +69,12 @@ def lost_write_of(request: Request, clock: Clock, status: int | None, made: froz
     lost = Lost(
         method=request.method,
         path=request.path,
-        before=own_before(request),
+        before=request.own_before,
         sent_at=clock.now(),
         status=status,
         made=made,
     )
     return LostWrite(lost, request.effect, clock.monotonic())
-
-
-def own_before(request: Request) -> Any:
-    """Return what was there before a write that one item alone sends, also where it could have been combined."""
-    return request.before[0] if request.shared_by and request.before is not UNSEEN else request.before
 
 
 class Settler:

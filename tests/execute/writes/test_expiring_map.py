@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from bulk.execute.writes.expiring_map import ExpiringMap
+from bulk.execute.writes.recent_writes import ExpiringMap
 
 
 def test_found_until_it_is_forgotten() -> None:

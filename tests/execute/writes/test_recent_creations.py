@@ -7,7 +7,7 @@ import pytest
 
 from bulk import operation
 from bulk.capabilities import CreatesNames
-from bulk.execute.writes.recent_creations import RecentCreations, names_made
+from bulk.execute.writes.recent_writes import RecentCreations, names_made
 from bulk.model import Effect, ErrorCode, failed, succeeded, unchanged
 
 ABSENT = failed(ErrorCode.NOT_FOUND, "Not Found")

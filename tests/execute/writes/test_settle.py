@@ -16,7 +16,7 @@ from bulk.clock import Clock
 from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.wait_reasons import WaitReason
-from bulk.execute.writes.settle import LostWrite, Settler, inferred, lost_again, own_before
+from bulk.execute.writes.settle import LostWrite, Settler, inferred, lost_again
 from bulk.govern.permits.accounts import PermitQueue
 from bulk.model import (
     UNSEEN,
@@ -337,4 +337,4 @@ def test_an_item_alone_remembers_what_it_saw_itself() -> None:
     write = Request(method="POST", path="/t", effect=Effect.SET, before=[["a"]], shared_by=(0,))
     blind = Request(method="POST", path="/t", effect=Effect.SET, shared_by=(0,))
     alone = Request(method="PUT", path="/t", effect=Effect.SET, before=["a"])
-    assert [own_before(each) for each in (write, blind, alone)] == [["a"], UNSEEN, ["a"]]
+    assert [each.own_before for each in (write, blind, alone)] == [["a"], UNSEEN, ["a"]]

@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from bulk.execute.file_contents import FileContents
+from bulk.execute.item_runner import FileContents
 from bulk.execute.recorder import Recorder
 from bulk.ledger.ledger import Ledger
 from bulk.platform.transport import Transport
