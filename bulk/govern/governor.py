@@ -19,7 +19,7 @@ from bulk.govern.concurrency.loop_load import LoopLoad
 from bulk.govern.leased_tokens import LeasedTokens
 from bulk.govern.obstacles import Obstacles
 from bulk.govern.peers import Peers
-from bulk.govern.permits import charges, pacing, stated_limits, unusable
+from bulk.govern.permits import charges, pacing, unusable
 from bulk.govern.permits.accounts import NO_TOKEN, Account, CredentialSource, Permit, PermitQueue, Trust, Waiter
 from bulk.govern.permits.token_expiry import TokenExpiry
 from bulk.govern.policy import Draining, Policy
@@ -236,10 +236,10 @@ class Governor:
         is_doubted = account.trust is not _PROVEN or account.lockouts > 0
         if is_doubted and permit.generation == account.generation and kind in PROVING:
             account.prove(granted)
-        seen = stated_limits.SEEN.get(kind) if permit.is_probe else None
+        seen = charges.SEEN.get(kind) if permit.is_probe else None
         if seen is False:  # before its headers are taken in, so that they can't pass for a window that it has opened
             charges.saw(permit, seen, now, self.time)
-        limits = stated_limits.of_headers(permit, reply, verdict)
+        limits = charges.limits_of(permit, reply, verdict)
         if limits is not None:
             self.observe(queue, limits, queue.bucket.overlap(permit.mark) if queue.bucket else 0, now, granted)
         if permit.is_probe and seen is not False:
@@ -300,7 +300,7 @@ class Governor:
         """Take what the platform says about a bucket, from a header or (`is_asked`) from `/rate_limit`."""
         queue.heard_at = now
         is_first, reserve = queue.bucket is None, self.policy.reserve
-        if stated_limits.take(queue, limits, overlap, now, sent, self.time, reserve, is_asked=is_asked) or is_first:
+        if charges.take_limits(queue, limits, overlap, now, sent, self.time, reserve, is_asked=is_asked) or is_first:
             self.refresh_pace(queue, now)
             queue.wake()
         if queue.hopeless and unusable.is_hopeless(queue, now):

@@ -31,7 +31,11 @@ CORE: Final[dict[str, tuple[str, ...]]] = {
     "bulk/urls.py": ("tests/test_urls.py", "tests/test_links.py", *_WIRE[:1]),
     "bulk/execute/writes/late_writes.py": ("tests/execute/writes/test_late_writes.py",),
     "bulk/schedule/lanes.py": ("tests/schedule/test_lanes.py", "tests/schedule/test_scheduler.py"),
-    "bulk/execute/writes/recent_writes.py": ("tests/execute/writes/test_recent_writes.py",),
+    "bulk/execute/writes/recent_writes.py": (
+        "tests/execute/writes/test_expiring_map.py",
+        "tests/execute/writes/test_recent_creations.py",
+        "tests/execute/writes/test_recent_writes.py",
+    ),
     "bulk/schedule/job_progress.py": (
         "tests/schedule/test_job_progress.py",
         "tests/schedule/test_joining.py",

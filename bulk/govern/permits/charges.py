@@ -1,12 +1,43 @@
-"""What a permit does to the bucket of its permit queue, from the moment it is given until its answer is taken in."""
+"""Charges the bucket of its permit queue, from the moment a permit is given until all that its answer says is taken in.
+
+Not every word about a budget is listened to. The headers of a 401, a lock-out, an error page or an answer to another
+token speak of another budget, mostly of the anonymous one of this address: they never reach a bucket. Source:
+failures.md rows 31, 34; design.md §4.
+"""
+
+from collections.abc import Callable, Mapping
+
+from multidict import CIMultiDict, CIMultiDictProxy, istr
 
 from bulk.govern.budgets import probes
-from bulk.govern.permits import stated_limits
+from bulk.govern.budgets.buckets import JITTER_S, Bucket
+from bulk.govern.budgets.witnesses import NEVER
+from bulk.govern.permits import unusable
 from bulk.govern.permits.accounts import Permit, PermitQueue
-from bulk.govern.server_clock import ServerClock
+from bulk.govern.server_clock import EARLY_S, PAST_MOST_S, WINDOW_MOST_S, ServerClock
 from bulk.model import Reply
 from bulk.platform.auth.secrets import Secret
-from bulk.platform.classification import date_from_headers
+from bulk.platform.classification import Limits, Verdict, VerdictKind, date_from_headers, limits_from_headers
+
+UNKNOWN_WINDOW_S = 1.0
+"""Time after which the first probe leaves where the end of a window can't be known (seconds)."""
+NAMELESS = 3
+"""This many answers in a row that name no category and the same limit are of this budget (count), whatever
+`/rate_limit` says of it, if headers have never named another limit."""
+
+_NUMBERS = tuple(istr(f"X-RateLimit-{name}") for name in ("Limit", "Remaining", "Reset"))
+_MULTIPLE = (CIMultiDictProxy, CIMultiDict)
+_SERVED = (VerdictKind.ACCEPTED, VerdictKind.REDIRECTED)
+_SPEAK = (*_SERVED, VerdictKind.REFUSED, VerdictKind.LIMITED_PRIMARY)
+SEEN = {
+    VerdictKind.ACCEPTED: True,
+    VerdictKind.REDIRECTED: True,
+    VerdictKind.REFUSED: True,
+    VerdictKind.LIMITED_PRIMARY: False,
+    VerdictKind.LIMITED_SECONDARY: False,
+    VerdictKind.UNEXPLAINED: False,
+}
+"""Whether the platform serves this category, by the verdict on a probe; verdicts that are not named tell nothing."""
 
 
 def charge(queue: PermitQueue, token: Secret, generation: int, now: float, time: ServerClock) -> Permit:
@@ -80,5 +111,163 @@ def saw(permit: Permit, was_served: bool | None, now: float, time: ServerClock) 
         if not time.is_known:
             bucket.lag_s = 0.0  # this machine's clock was wrong, not the named end of the window
         elif bucket.window > window and end:
-            stated_limits.tell_time(bucket, end, now, time)
+            tell_time(bucket, end, now, time)
         permit.queue.wake()
+
+
+def limits_of(permit: Permit, reply: Reply, verdict: Verdict) -> Limits | None:
+    """Return the limits that the headers of an answer name for the budget that paid for it.
+
+    None: the headers name no limits, or may mean another budget.
+    """
+    if reply.headers.get("x-ratelimit-limit") is None:  # limits are off, as they are at first
+        return None
+    kind, queue = verdict.kind, permit.queue
+    if kind not in _SPEAK or permit.generation != queue.account.generation:
+        return None
+    limits = limits_from_headers(_own_of(reply.headers))
+    if limits is None or limits.category not in (None, queue.category):
+        return None
+    is_served, bucket = kind in _SERVED and reply.status < 400, queue.bucket
+    if is_served and limits.limit <= 0:
+        return None  # it was served, so that is no limit
+    if bucket is None or limits.limit == bucket.limit:
+        queue.nameless = 0
+        return limits
+    if not is_served:
+        # a token that got lost on the way is refused with the limits of nobody; a limit of nothing is nobody's
+        return limits if permit.is_probe and limits.limit <= 0 else None
+    is_asked = bucket.asked.heard_at >= bucket.opened_at and bucket.asked.heard_at > 0.0
+    if limits.category is not None or not is_asked or bucket.shown.limit == limits.limit:
+        return limits
+    queue.nameless = queue.nameless + 1 if limits.limit == queue.nameless_limit else 1
+    queue.nameless_limit = limits.limit
+    return limits if queue.nameless >= NAMELESS and bucket.shown.limit == 0 else None
+
+
+def _own_of(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Return headers that speak of one budget.
+
+    Where a gateway has added numbers of its own, return those that agree with `X-RateLimit-Used`, or none if nothing
+    shows which numbers are the platform's.
+    """
+    if type(headers) not in _MULTIPLE:
+        return headers
+    told = [headers.getall(name, ()) for name in _NUMBERS]  # type: ignore[attr-defined]
+    if len(told[0]) < 2 and len(told[1]) < 2 and len(told[2]) < 2:
+        return headers
+    used = headers.get("X-RateLimit-Used", "")
+    own = {each for each in zip(*told, strict=False) if _are_of_one(each[0], each[1], used)}
+    if len(own) != 1:
+        return {}
+    found = dict(zip((name.lower() for name in _NUMBERS), own.pop(), strict=True))
+    category = headers.get("X-RateLimit-Resource")
+    return found if category is None else {**found, "x-ratelimit-resource": category}
+
+
+def _are_of_one(limit: str, remaining: str, used: str) -> bool:
+    """Return whether three numbers as text are of one budget."""
+    texts = limit, remaining, used
+    return all(text.isdecimal() and len(text) < 10 for text in texts) and int(limit) - int(remaining) == int(used)
+
+
+def take_limits(
+    queue: PermitQueue,
+    limits: Limits,
+    overlap: int,
+    now: float,
+    sent: float,
+    time: ServerClock,
+    reserve: Callable[[int], int],
+    *,
+    is_asked: bool = False,
+) -> bool:
+    """Tell a permit queue's bucket what the platform says, from a header or (`is_asked`) from `/rate_limit`.
+
+    Args:
+        overlap: requests that the platform may not have counted (count). sent, now: when the request was sent, and when
+            its answer came (monotonic seconds).
+        reserve: takes the size of a window and returns how many of its requests to leave to others (counts).
+
+    Returns:
+        Whether a new window began, or less is left than was known.
+    """
+    limit, remaining, bucket = limits.limit, limits.remaining, queue.bucket
+    if limit - reserve(limit) <= 0:
+        unusable.note(queue, limit, now, is_asked=is_asked)
+        if bucket is None:
+            return False
+        limit, remaining = bucket.limit, 0  # a single word does not change how much a window holds
+    else:
+        queue.hopeless, queue.is_hopeless_shown = 0, False
+    if queue.tokens is not None:
+        return False  # the store knows how many requests are left
+    reset_at = float(limits.reset)
+    time.refuse(reset_at, now)
+    if not time.is_known:
+        _tell_time_by_word(queue, limits, overlap, now, sent, time, is_asked=is_asked)
+    platform_now = time.middle(now)
+    late = platform_now if time.is_guess else time.latest(now)
+    is_end = platform_now - PAST_MOST_S < reset_at < time.latest(now) + WINDOW_MOST_S
+    if time.is_known and reset_at >= time.latest(now) + WINDOW_MOST_S:
+        queue.far_ends[is_asked] = reset_at
+    elif abs(reset_at - queue.far_ends[is_asked]) <= JITTER_S:
+        is_end = False  # the same end was too far away to be one when it was first named
+    if bucket is None:
+        recent = queue.unbudgeted(now)
+        remaining = max(0, remaining - queue.account.in_flight)
+        end = reset_at if is_end else platform_now + UNKNOWN_WINDOW_S
+        bucket = Bucket(limit, max(0, min(remaining, limit - recent)), end, max(1.0, end - platform_now))
+        bucket.began, bucket.opened_at, bucket.is_assumed = -recent, platform_now, not is_end
+        bucket.first, overlap, queue.bucket = NEVER, 0, bucket
+        for sibling in queue.siblings:
+            sibling.bucket = bucket
+    before, end_before = bucket.free, bucket.reset_at
+    named = reset_at if is_end else None
+    is_new = bucket.observe(limit, remaining, named, overlap, platform_now, late=late, is_asked=is_asked)
+    bucket.reserve = reserve(bucket.limit)
+    if is_new and bucket.own and time.is_known:
+        tell_time(bucket, end_before, now, time)
+    return is_new or bucket.free < before
+
+
+def _tell_time_by_word(
+    queue: PermitQueue, limits: Limits, overlap: int, now: float, sent: float, time: ServerClock, *, is_asked: bool
+) -> None:
+    """Learn platform time from a word about a budget, where no `Date` comes; see `take_limits`.
+
+    The window was still open if the word names its end, with no more requests left than this run has left of it. The
+    window was over if the witness that has named its end names a later one, with more left than the window can have.
+    """
+    bucket, reset_at = queue.bucket, float(limits.reset)
+    if bucket is None:
+        if time.earliest(now) - PAST_MOST_S < reset_at:
+            time.names_end(reset_at, sent, is_first=True)
+        return
+    witness, spent = bucket.asked if is_asked else bucket.shown, bucket.own - overlap + (not is_asked)
+    if witness.is_blamed or spent <= 0 or bucket.is_assumed:
+        return
+    is_named = bool(witness.reset_at) and abs(witness.reset_at - bucket.reset_at) <= bucket.jitter_s
+    if limits.remaining <= bucket.limit - min(spent, bucket.limit):
+        if abs(reset_at - bucket.reset_at) <= bucket.jitter_s:
+            time.names_end(reset_at, sent)
+            if bucket.over >= 0:  # so the requests that are counted are not of the next window
+                counted = bucket.paid - overlap if is_asked else min(bucket.over + 1, bucket.paid - bucket.in_flight)
+                bucket.over = max(bucket.over, counted)
+        elif not is_asked:
+            queue.is_end_moved = True
+    elif is_named and not witness.is_vague and bucket.jitter_s < reset_at - bucket.reset_at < 2 * WINDOW_MOST_S:
+        time.turned(bucket.reset_at, now)
+
+
+def tell_time(bucket: Bucket, end: float, now: float, time: ServerClock) -> None:
+    """Note that a window of `bucket` that was to end at `end` (UTC epoch seconds) is over at `now` (monotonic).
+
+    A window that is over early may have been forgotten by a platform that was started anew. If the next window is early
+    as well, `Date` is of another clock.
+    """
+    low, before = end - now, bucket.turned_low
+    bucket.turned_low = low if low > time.high + EARLY_S else 0.0
+    if before and bucket.turned_low:
+        time.overrule(max(before, low))
+        bucket.turned_low = 0.0

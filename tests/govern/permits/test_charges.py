@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bulk.govern.budgets.buckets import Bucket
-from bulk.govern.permits import stated_limits, unusable
+from bulk.govern.permits import charges, unusable
 from bulk.govern.permits.accounts import Account, Permit, PermitQueue, Trust
 from bulk.govern.server_clock import ServerClock
 from bulk.model import Reply
@@ -36,7 +36,7 @@ def permit(*, has_bucket: bool = True, generation: int = 1) -> Permit:
 
 def said(kind: VerdictKind, status: int, headers: dict[str, str], one: Permit | None = None) -> int | None:
     """The limit that is heard."""
-    found = stated_limits.of_headers(one or permit(), Reply(status=status, headers=headers), Verdict(kind))
+    found = charges.limits_of(one or permit(), Reply(status=status, headers=headers), Verdict(kind))
     return None if found is None else found.limit
 
 
@@ -80,7 +80,7 @@ def test_what_was_sent_before_anything_was_known_counts() -> None:
     for second in range(20):
         one.note_unbudgeted(float(second))
     time = ServerClock(RESET - 1_000.0, RESET - 1_000.0, is_known=True)
-    stated_limits.take(one, Limits("core", 100, 100, 0, RESET), 0, 20.0, 20.0, time, lambda _: 0)
+    charges.take_limits(one, Limits("core", 100, 100, 0, RESET), 0, 20.0, 20.0, time, lambda _: 0)
     assert one.bucket is not None
     assert (one.bucket.own, one.bucket.free) == (8, 92)
     assert one.unbudgeted(60.0) == 0
@@ -91,7 +91,7 @@ def test_an_end_that_can_not_be_is_none(reset: int) -> None:
     """An end a day ago or hours ahead only says how much is left; a look soon finds out more."""
     one = permit(has_bucket=False).queue
     time = ServerClock(RESET - 1_000.0, RESET - 1_000.0, is_known=True)
-    stated_limits.take(one, Limits("core", 100, 40, None, reset), 0, 20.0, 20.0, time, lambda _: 0)
+    charges.take_limits(one, Limits("core", 100, 40, None, reset), 0, 20.0, 20.0, time, lambda _: 0)
     assert one.bucket is not None
     assert (one.bucket.free, one.bucket.is_assumed) == (40, True)
     assert one.bucket.reset_at == pytest.approx(RESET - 1_000.0 + 20.0 + 1.0)
@@ -103,7 +103,7 @@ def test_a_limit_of_nothing_needs_several_words() -> None:
     time = ServerClock(RESET - 1_000.0, RESET - 1_000.0, is_known=True)
 
     def hear(limit: int, at: float) -> bool:
-        stated_limits.take(one, Limits("core", limit, limit, 0, RESET), 0, at, at, time, lambda _: 10, is_asked=True)
+        charges.take_limits(one, Limits("core", limit, limit, 0, RESET), 0, at, at, time, lambda _: 10, is_asked=True)
         return unusable.is_hopeless(one, at)
 
     assert [hear(10, 1.0), hear(0, 2.0), hear(10, 3.0)] == [False, False, True]
@@ -120,7 +120,7 @@ def test_one_window_that_is_over_early_does_not_tell_the_time() -> None:
     time.observe(RESET - 3_600.0, 0.0, 0.0)
     told = []
     for end, now in ((RESET, 1_800), (RESET + 1_800, 5_400), (RESET + 5_400, 7_200), (RESET + 9_000, 10_800)):
-        stated_limits.tell_time(bucket, float(end), float(now), time)
+        charges.tell_time(bucket, float(end), float(now), time)
         told.append(time.is_of_windows)
     assert told == [False, False, False, True], "the second one was in time"
     assert time.earliest(10_800.0) == RESET + 9_000
