@@ -303,7 +303,7 @@ class Keeper:
 
     def _prolong(self, run: Run, asked_at: float) -> None:
         """Count the leases from that moment on (`Clock.elapsed`), and move the deadline for sending."""
-        was_over = self._clock.elapsed() >= self._peers.deadline.at
+        was_over = self._peers.deadline.has_passed(self._clock)
         self._peers.deadline.at = asked_at + self._leases.ttl_s - min(MARGIN_S, self._leases.ttl_s / 4)
         if was_over:
             run.governor.wake()

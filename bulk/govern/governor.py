@@ -15,7 +15,7 @@ from bulk.errors import BulkError, RunStopped
 from bulk.govern import first_contact
 from bulk.govern.budgets import shared_bucket
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
-from bulk.govern.concurrency.loop_load import LoopLoad
+from bulk.govern.concurrency.loop_load import EVERY, LoopLoad
 from bulk.govern.leased_tokens import LeasedTokens
 from bulk.govern.obstacles import Obstacles
 from bulk.govern.peers import Peers
@@ -66,7 +66,7 @@ class Governor:
         self._work_left, self.stop = work_left, stop
         self.reachability = Reachability(policy.unreachable_s)
         self._is_draining = self._may_begin = False
-        deadline = peers.deadline if peers is not None else None
+        deadline = self._deadline = peers.deadline if peers is not None else None
         self._obstacles = Obstacles(clock, self.time, self.concurrency, self.reachability, self._is_cleared, deadline)
         self._turns = Turns(clock, self.concurrency, self._obstacles, self._grant, self.refresh_pace)
         self._queues = self._turns.queues
@@ -143,8 +143,10 @@ class Governor:
         A 401 or a pause may have come since the permit was given.
         """
         queue, obstacles, now = permit.queue, self._obstacles, self.clock.monotonic()
-        account = queue.account
-        if obstacles.is_over or (obstacles.is_paused and not permit.is_settling):
+        account, deadline = queue.account, self._deadline
+        if deadline is not None and deadline.has_passed(self.clock):
+            return False
+        if obstacles.is_paused and not permit.is_settling:
             return False
         if queue.tokens is not None and now > permit.granted + shared_bucket.HOLD_S:
             return False
@@ -287,7 +289,8 @@ class Governor:
     def heard(self, reply: Reply, sent: float, received: float) -> None:
         """Note any answer at all: the platform is in reach, and its clock was seen."""
         self.answers += 1
-        self.loop_load.beat()
+        if not self.answers % EVERY:
+            self.loop_load.measure()
         if self.reachability.unanswered and reply.body is not A_PAGE and self.reachability.answered():
             self.wake()
         date = date_from_headers(reply.headers)

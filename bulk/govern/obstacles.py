@@ -49,11 +49,6 @@ class Obstacles:
         """Let nothing leave before `until` (monotonic)."""
         self.paused_until, self._paused_why = max(self.paused_until, until), why
 
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing may be sent because other workers may have taken over the work."""
-        return self._deadline is not None and self._clock.elapsed() >= self._deadline.at
-
     def has_ended(self, account: Account, now: float) -> bool:
         """Return whether no request may be sent with the account's token until its source has been asked again."""
         offset = self._time.high if self._time.is_known else None
@@ -112,7 +107,7 @@ class Obstacles:
 
     def _held(self, queue: PermitQueue, is_settling: bool) -> str:
         """Return why nothing is let out: the run was paused by a person, or the store is out of reach; else empty."""
-        if self.is_over:
+        if self._deadline is not None and self._deadline.has_passed(self._clock):
             queue.obstacle_kind = _UNREACHABLE
             return "store out of reach"
         if self.is_paused and not is_settling:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from bulk.clock import Clock
 from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.shared_bucket import Lease, Wish
 from bulk.govern.permits.accounts import Account
@@ -18,6 +19,10 @@ class SendDeadline:
     """The moment from which nothing is sent (`Clock.elapsed`): another worker may do the same work by then."""
 
     at: float
+
+    def has_passed(self, clock: Clock) -> bool:
+        """Return whether nothing may be sent any more."""
+        return clock.elapsed() >= self.at
 
 
 class Peers(Protocol):

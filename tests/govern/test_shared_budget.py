@@ -14,7 +14,7 @@ from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.shared_bucket import HOLD_S, UNLIMITED_TRIPS, SharedBucket, Wish
 from bulk.govern.governor import Governor
 from bulk.govern.leased_tokens import LeasedTokens
-from bulk.govern.obstacles import Obstacles
+from bulk.govern.peers import SendDeadline
 from bulk.govern.permits.accounts import PermitQueue
 from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
@@ -103,7 +103,7 @@ def test_a_worker_that_was_suspended_uses_nothing_of_before(window_s: int, pause
 def test_nothing_leaves_after_the_deadline(is_planted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has a permit does not send, who waits gets none and does not spin; planted: without the deadline both do."""
     if is_planted:
-        monkeypatch.setattr(Obstacles, "is_over", False)
+        monkeypatch.setattr(SendDeadline, "has_passed", lambda *_: False)
 
     async def main() -> tuple[bool, bool, bool]:
         clock, dice = VirtualClock(), random.Random(3)

@@ -35,6 +35,7 @@ class Overload:
         seen, bad: answers, and bad ones, since the limit fell (counts; those of long ago count half).
         skip: answers still to come to requests that left before the limit fell (count).
         before: share of bad answers when the limit fell; 0: no experiment is under way.
+        is_calm: none of the answers seen was bad, and no experiment is under way: a good answer only has to be counted.
     """
 
     tolerated: float = USUAL
@@ -43,6 +44,7 @@ class Overload:
     bad: float = 0.0
     skip: int = 0
     before: float = 0.0
+    is_calm: bool = True
 
     @property
     def share(self) -> float:
@@ -55,7 +57,7 @@ class Overload:
             self.skip -= 1
             return False
         self.seen += 1.0
-        if self.bad == 0.0 and self.before == 0.0:
+        if self.is_calm:
             return False
         self.excess = max(0.0, self.excess - self.tolerated)
         enough = max(limit, EVIDENCE / (self.before or self.tolerated))
@@ -72,6 +74,7 @@ class Overload:
         self.seen += 1.0
         self.bad += 1.0
         self.excess += 1.0
+        self.is_calm = False
         alarm = ALARM + WAVE * self.tolerated * limit
         return self.excess > (2.0 * alarm if self.before else alarm)
 
@@ -87,7 +90,7 @@ class Overload:
     def fell(self, in_flight: int) -> None:
         """Begin an experiment, as the limit was halved with `in_flight` requests under way (count)."""
         self.before = max(self.share, self.tolerated)
-        self._begin(in_flight)
+        self._begin(in_flight, is_calm=False)
 
     def conclude(self) -> bool:
         """End the experiment; return whether fewer in flight were better."""
@@ -95,9 +98,9 @@ class Overload:
         if is_alike:
             self.tolerated = min(MOST, max(self.tolerated, ROOM * self.share + LEAST_ROOM))
         self.before = 0.0
-        self._begin(0)
+        self._begin(0, is_calm=True)
         return not is_alike
 
-    def _begin(self, skip: int) -> None:
+    def _begin(self, skip: int, *, is_calm: bool) -> None:
         self.seen = self.bad = self.excess = 0.0
-        self.skip = skip
+        self.skip, self.is_calm = skip, is_calm

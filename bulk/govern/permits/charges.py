@@ -193,7 +193,8 @@ def take_limits(
         Whether a new window began, or less is left than was known.
     """
     limit, remaining, bucket = limits.limit, limits.remaining, queue.bucket
-    if limit - reserve(limit) <= 0:
+    size = -1 if bucket is None else bucket.limit
+    if limit != size and limit - reserve(limit) <= 0:  # a window of the usual size has its reserve already
         unusable.note(queue, limit, now, is_asked=is_asked)
         if bucket is None:
             return False
@@ -225,7 +226,8 @@ def take_limits(
     before, end_before = bucket.free, bucket.reset_at
     named = reset_at if is_end else None
     is_new = bucket.observe(limit, remaining, named, overlap, platform_now, late=late, is_asked=is_asked)
-    bucket.reserve = reserve(bucket.limit)
+    if bucket.limit != size:
+        bucket.reserve = reserve(bucket.limit)
     if is_new and bucket.own and time.is_known:
         tell_time(bucket, end_before, now, time)
     return is_new or bucket.free < before

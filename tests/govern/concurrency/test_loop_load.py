@@ -6,15 +6,18 @@ import pytest
 
 from bulk.clock import Clock
 from bulk.govern.concurrency.adaptive_limit import BUSY_SHARE, LONG_TURN_S, START, AdaptiveLimit
-from bulk.govern.concurrency.loop_load import EVERY, LoopLoad
+from bulk.govern.concurrency.loop_load import EVERY
+from bulk.govern.governor import Governor
+from bulk.govern.policy import Policy
+from bulk.model import Reply
 
 BUSY = 0.9
 
 
-def grown(most: int = 64) -> AdaptiveLimit:
+def grown(one: AdaptiveLimit | None = None) -> AdaptiveLimit:
     """All that the user allows is allowed and used."""
-    one = AdaptiveLimit(most)
-    while one.allowed < most or one.is_starting:
+    one = one or AdaptiveLimit(64)
+    while one.allowed < one.most or one.is_starting:
         answer(one)
     return one
 
@@ -39,7 +42,7 @@ def test_a_long_turn_of_a_busy_loop_shortens_the_next() -> None:
 
 def test_what_this_process_can_serve_is_tried_in_small_steps() -> None:
     """After a while a fifth more, where the platform could do more: turns tell whether that was too much."""
-    one = grown(1_000)
+    one = grown(AdaptiveLimit(1_000))
     one.turned(1.0, BUSY)
     seen = {one.whole}
     while one.whole < 800.0:
@@ -51,7 +54,7 @@ def test_what_this_process_can_serve_is_tried_in_small_steps() -> None:
 
 def test_an_experiment_is_not_disturbed() -> None:
     """While a part of what is allowed is in flight, turns that are still long are what is left of the whole."""
-    one = grown(1_000)
+    one = grown(AdaptiveLimit(1_000))
     one.turned(1.0, BUSY)
     while not one.is_part:
         answer(one)
@@ -116,18 +119,18 @@ class Laden(Clock):
             await anyio.lowlevel.checkpoint()
 
 
-def after(clock: Laden, beats: int) -> AdaptiveLimit:
+def after(clock: Laden, answers: int) -> AdaptiveLimit:
     """What is allowed after so many answers in as many turns, and some more turns."""
-    one = grown()
+    governor = Governor(Policy(64, lambda _: 0, False, 30.0), clock, lambda *_: 1, lambda _: None)
+    one = grown(governor.concurrency)
 
     async def main() -> None:
-        loop_load = LoopLoad(one, clock)
         async with anyio.create_task_group() as group:
             group.start_soon(clock.turn)
-            group.start_soon(loop_load.run)
+            group.start_soon(governor.loop_load.run)
             await anyio.lowlevel.checkpoint()
-            for _ in range(beats):
-                loop_load.beat()
+            for _ in range(answers):
+                governor.heard(Reply(200, {}), clock.monotonic(), clock.monotonic())
                 await anyio.lowlevel.checkpoint()
             for _ in range(10):
                 await anyio.lowlevel.checkpoint()
