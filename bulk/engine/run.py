@@ -211,11 +211,11 @@ class Run:
             if len(self.governor.accounts) > 1:  # with one account the run ends, and its reason says the same
                 self._display.note(str(refusal))
 
-    def _on_ended(self, job: Job, outcome: Outcome) -> None:
-        warning = self._failure_warnings[job.number].note(outcome, job.name, job.credential)
+    def _on_failed(self, job: Job, outcome: Outcome, is_after_success: bool) -> None:
+        warning = self._failure_warnings[job.number].note(outcome, job.name, job.credential, is_after_success)
         if warning is not None:
             log.warning(warning)
-        if outcome.error is not None and self._stopped_by is None:
+        if self._stopped_by is None:
             self._api_doubt.note()
             judge = self._around.judge
             limit = None if self.scheduler.board.is_shared else self.limits.failures
@@ -254,7 +254,7 @@ class Run:
         clock, around, room = self._clock, self._around, self._room
         recorder = self._recorder = self._make_recorder()
         recorder.actions += self.actions
-        hand_over = HandOver(self.scheduler, recorder, self._room.body_reader, clock, self._on_ended)
+        hand_over = HandOver(self.scheduler, recorder, self._room.body_reader, clock, self._on_failed)
         workers = self._workers(recorder, hand_over)
         unsent_items = UnsentItems(
             self._ledger, self.scheduler, self._streams, hand_over, around.disk, self.stop, around.on_made

@@ -30,7 +30,8 @@ class HandOver:
     """Hands outcomes to the recorder and to the scheduler.
 
     Args:
-        on_ended: called with (job, outcome) for each item, before it is durable.
+        on_failed: called with (job, outcome, is_after_success) for each item that has an error, before it is durable;
+            is_after_success: an item of the job has ended well since the last such call.
     """
 
     def __init__(
@@ -39,10 +40,11 @@ class HandOver:
         recorder: Recorder,
         body_reader: BodyReader,
         clock: Clock,
-        on_ended: Callable[[Job, Outcome], None],
+        on_failed: Callable[[Job, Outcome, bool], None],
     ) -> None:
         self._scheduler, self._recorder, self._body_reader = scheduler, recorder, body_reader
-        self._clock, self._on_ended = clock, on_ended
+        self._clock, self._on_failed = clock, on_failed
+        self._went_well: set[int] = set()
 
     @property
     def is_full(self) -> bool:
@@ -107,7 +109,7 @@ class HandOver:
         tally.request_id = line["request_id"]
         record = self.record_of(job, entry, outcome, tally)
         self._recorder.record(record, RESULT_BYTES + size_bytes)
-        self._on_ended(job, outcome)
+        self._tell(job, outcome)
         self._scheduler.mark_ended(job.number, entry.index, outcome)
 
     async def caught_up(self) -> None:
@@ -124,7 +126,15 @@ class HandOver:
         if record.save is not None and not isinstance(record.save[1], BodyFile):
             size += len(record.save[1])
         self._recorder.record(record, size, is_alone=tally.is_alone)
-        self._on_ended(job, outcome)
+        self._tell(job, outcome)
+
+    def _tell(self, job: Job, outcome: Outcome) -> None:
+        if outcome.error is None:
+            self._went_well.add(job.number)
+        else:
+            is_after_success = job.number in self._went_well
+            self._went_well.discard(job.number)
+            self._on_failed(job, outcome, is_after_success)
 
     def record_of(self, job: Job, entry: Entry, outcome: Outcome, tally: ItemTally) -> Record:
         """Return the ledger's record of an item that has ended."""

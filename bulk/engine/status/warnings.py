@@ -42,12 +42,14 @@ class FailureWarnings:
         message = self.messages[code]
         return f"{code}: {message}" if message else str(code), self.counts[code]
 
-    def note(self, outcome: Outcome, job: str, credential: str) -> str | None:
-        """Take in an outcome, and return the warning if one is due."""
+    def note(self, outcome: Outcome, job: str, credential: str, is_after_success: bool) -> str | None:
+        """Take in an outcome that has an error, and return the warning if one is due.
+
+        Args:
+            is_after_success: an item of the job has ended well since the last call.
+        """
         error = outcome.error
-        if error is None:
-            self.code = None
-            return None
+        assert error is not None, "what ended well is not told one by one"
         code = error.code
         if outcome.kind is not OutcomeKind.SKIPPED:
             self.counts[code] = self.counts.get(code, 0) + 1
@@ -55,7 +57,7 @@ class FailureWarnings:
         if code not in _CAUSES:
             self.code = None
             return None
-        self.items = self.items + 1 if code is self.code else 1
+        self.items = self.items + 1 if code is self.code and not is_after_success else 1
         self.code = code
         if self.items != WARN_AFTER or (code, credential) in self.told:
             return None

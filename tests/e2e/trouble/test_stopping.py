@@ -191,13 +191,16 @@ def test_too_many_failures_stop_the_run(failures: str, most: int, tmp_path: Path
 
 
 def test_many_failures_in_a_row_are_warned_of(tmp_path: Path) -> None:
-    """20 items in a row that are not found give one warning with the likely cause (failures.md rows 20, 79)."""
+    """20 items in a row that are not found give one warning with the likely cause, 38 around one that is found give
+    none (failures.md rows 20, 79)."""
     home = Home(tmp_path)
+    missing = [{"owner": "acme-fleet", "repo": f"nothing-{number}"} for number in range(60)]
+    found = [{"owner": "acme-fleet", "repo": "repo-00000"}]
     with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
-        for count, warnings in ((19, 0), (60, 1)):
-            missing = [{"owner": "acme-fleet", "repo": f"nothing-{number}"} for number in range(count)]
-            home.manifest(sandbox.base_url, {"readmes": {"operation": "readme.get", "items": missing}})
-            ran = home.run("run", "manifest.yaml", "--run-dir", f"run-{count}", "--progress", "none")
+        for items, warnings in ((missing[:19], 0), (missing[:19] + found + missing[19:38], 0), (found + missing, 1)):
+            jobs = {"readmes": {"operation": "readme.get", "items": items}}
+            home.manifest(sandbox.base_url, jobs, limits={"concurrency": 1})
+            ran = home.run("run", "manifest.yaml", "--run-dir", f"run-{len(items)}", "--progress", "none")
             assert ran.exit_code == 1, ran.err
             assert ran.err.count("20 items in a row") == warnings
             assert ran.err.count("credential 'default'") == warnings
