@@ -54,7 +54,7 @@ class HandOver:
     def end(self, job: Job, work: Work, outcome: Outcome, tally: ItemTally) -> None:
         """Hand an outcome to the recorder, and free the lane of its item."""
         self._record(job, work.entry, outcome, tally)
-        if self._body_reader.holds(tally):
+        if tally.holds_body:
             self._recorder.hold(tally)
         self._scheduler.ended(work, outcome, tally.paid)
 
@@ -66,7 +66,7 @@ class HandOver:
             if outcome is not None:
                 tally.before = befores.get(place, UNSEEN)
                 self._record(job, entry, outcome, tally)
-        if self._body_reader.holds(tally):
+        if tally.holds_body:
             self._recorder.hold(tally)
         self._scheduler.ended_together(work, outcomes, tally.paid)
 

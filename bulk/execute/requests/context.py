@@ -22,6 +22,7 @@ class ItemTally:
         http_status, request_id: of the newest answer. body_bytes: size of answers, as far as known.
         may_arrive_late: a write of this item was sent again and its first send may still arrive.
         is_saved: the content that the item ends with is going to be a file of the user's.
+        holds_body: an answer takes memory, or is a file, until the item has ended.
         has_read: a read of this item was answered since the last start of its steps.
         result_of: the name of the item's operation, if its result may be the answer as it came; else empty.
         kept_as: the key under which the newest answer was kept; None: it was not.
@@ -45,6 +46,7 @@ class ItemTally:
     has_read: bool = False
     may_arrive_late: bool = False
     is_saved: bool = False
+    holds_body: bool = False
     is_alone: bool = False
     is_by_date: bool = False
     result_of: str = ""

@@ -180,7 +180,7 @@ class RequestSender:
         """Note that the item is about to wait for something other than an answer: others may have the room in memory
         that it would need.
         """
-        if tally.requests:  # before its first answer an item has no room
+        if tally.holds_body:
             self._transport.step_aside(tally)
 
     def return_unused(self, permit: Permit) -> None:

@@ -40,9 +40,11 @@ class Holder(Protocol):
 
     Attributes:
         is_saved: the item's payload is going to be a file of the user's.
+        holds_body: the item has memory or files, so that `BodyReader.end` must be called for it when it has ended.
     """
 
     is_saved: bool
+    holds_body: bool
 
 
 def too_long(most: int) -> Unreadable:
@@ -87,11 +89,7 @@ class BodyReader:
         """Remove files that no item owns, such as those of a killed process; blocks."""
         self._spool.clear()
 
-    def holds(self, holder: object) -> bool:
-        """Return whether an item holds memory or files, so that `end` must be called for it."""
-        return holder in self._memory_budget or holder in self._files
-
-    def step_aside(self, holder: object) -> None:
+    def step_aside(self, holder: Holder) -> None:
         """Note that an item goes on to its next request, for which it may have to wait."""
         self._memory_budget.step_aside(holder)
 
@@ -145,7 +143,9 @@ class BodyReader:
                     waiting = 0
             response.release()
             if file is None:
-                budget.pass_on(body, holder)
+                if body in budget:
+                    budget.pass_on(body, holder)
+                    holder.holds_body = True
                 return b"".join(blocks)
             await self._write(file, blocks, flight)
             budget.give(body)
@@ -167,8 +167,10 @@ class BodyReader:
             if is_handed_on:
                 sealed = await file.seal(size, is_durable=holder.is_saved)
                 self._files.setdefault(holder, []).append(sealed.name)
+                holder.holds_body = True
                 return sealed
             await self._memory_budget.take(holder, size)
+            holder.holds_body = True
             return await file.read()
         finally:
             flight.end_ours(self._monotonic())

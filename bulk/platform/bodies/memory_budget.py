@@ -70,8 +70,7 @@ class MemoryBudget:
 
     def pass_on(self, giver: object, taker: object) -> None:
         """Let the bytes that `giver` holds belong to `taker` from now on."""
-        if giver in self._held:
-            self._held[taker] = self._held.get(taker, 0) + self._held.pop(giver)
+        self._held[taker] = self._held.get(taker, 0) + self._held.pop(giver)
 
     def _add(self, holder: object, size_bytes: int) -> None:
         self._held[holder] = self._held.get(holder, 0) + size_bytes
