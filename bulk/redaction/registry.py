@@ -144,15 +144,13 @@ class Registry:
         Args:
             with_words: return short secrets too, which are searched for as words.
         """
-        found: list[tuple[int, int]] = []
         is_marked = spellings.MARK.search(data) is not None
         if is_marked and not self.is_in(data):
-            return found
-        for view in (
-            spellings.views(data) if is_marked or any(mark in data for mark in _BREAKS) else (spellings.View(data),)
-        ):
-            for spans in (self._known.spans(view.text, with_words), shapes.spans(view.text)):
-                found += [view.original(start, end) for start, end in spans if end > start]
+            return []
+        found = self._spans_as_written(data, with_words)
+        if is_marked or any(mark in data for mark in _BREAKS):
+            for view in spellings.views(data):
+                found += [view.original(*span) for span in self._spans_as_written(view.text, with_words)]
         merged: list[tuple[int, int]] = []
         for start, end in sorted(found):
             if merged and start <= merged[-1][1]:
@@ -160,6 +158,10 @@ class Registry:
             else:
                 merged.append((start, end))
         return merged
+
+    def _spans_as_written(self, text: bytes, with_words: bool) -> list[tuple[int, int]]:
+        kinds = self._known.spans(text, with_words), shapes.spans(text)
+        return [span for spans in kinds for span in spans if span[1] > span[0]]
 
     def redact(self, text: str) -> str:
         """Return `text` with `***` in place of every secret, known or by its shape, in any spelling."""

@@ -175,12 +175,11 @@ class View:
 
 
 def views(text: bytes) -> Iterator[View]:
-    """Yield every reading of `text`, the text itself first.
+    """Yield every reading of `text` but the text itself.
 
     The last reading of each order of steps is also yielded without blanks.
     """
     first = View(text)
-    yield first
     yield from _views(first)
     exact = first.after(_EXACT, _backslash)
     if exact is not None:
