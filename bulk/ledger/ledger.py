@@ -18,7 +18,7 @@ import msgspec
 
 from bulk.errors import RunDirectoryError, RunStopped
 from bulk.exit_codes import COMPLETE, SIGNALLED
-from bulk.ledger import chunks, companion_files, database, results, rows, saved_files, seal
+from bulk.ledger import companion_files, database, results, rows, saved_files, seal
 from bulk.ledger.digests import chain as digests
 from bulk.ledger.digests.file_digests import forget_files, note_files
 from bulk.ledger.directory import RESULTS, Claim, refusing
@@ -66,7 +66,7 @@ class Ledger:
         self._moved: set[str] = set()
         self._is_finished = False
         self._lock = threading.Lock()
-        self._chunks = chunks.open_chunks(connection, file.fd, file.end)
+        self._chunks = seal.open_chunks(connection, file.fd, file.end)
         self.sealing = seal.Sealing(claim.path, connection)
         self.chain = digests.Chain(connection)
 
@@ -113,7 +113,7 @@ class Ledger:
             file = results.ResultsFile.open(results_path, end)
             undo.callback(file.close)
             with database.open_reader(path) as reader:
-                chunks.refuse_edited(reader, file.fd, end, file.path)
+                seal.refuse_edited(reader, file.fd, end, file.path)
             connection = database.open_writer(path)
             undo.callback(database.close_writer, connection)
             forget_files(claim.path)
@@ -387,11 +387,11 @@ class Ledger:
         try:
             with self._transaction() as connection:
                 generation, new = results.rewrite(connection, old)
-                chunks.cover_all(connection, new.fd, new.end)
+                seal.cover_all(connection, new.fd, new.end)
                 self._reached(Point.REWRITTEN)
             # From here on the new file counts, whatever its name; the next open renames it if this process can't.
             self._file = new
-            self._chunks = chunks.open_chunks(self._connection, new.fd, new.end)
+            self._chunks = seal.open_chunks(self._connection, new.fd, new.end)
             old.close()
             self._reached(Point.SWITCHED)
             results.rename_rewritten(old.path, generation)

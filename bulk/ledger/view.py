@@ -17,12 +17,12 @@ import msgspec
 import orjson
 
 from bulk.errors import RunDirectoryError
-from bulk.ledger.chunks import refuse_edited
 from bulk.ledger.database import LEDGER, behind, has_table, open_reader, refuse_foreign
 from bulk.ledger.directory import RESULTS, Holder, is_held, read_holder
 from bulk.ledger.records import Action, Epoch, Minute, RunIdentity, StoredTally
 from bulk.ledger.results import lines_at, rewritten_path
 from bulk.ledger.rows import read_counts, read_elsewhere, read_identity, read_open, read_words
+from bulk.ledger.seal import refuse_edited
 from bulk.model import OutcomeKind
 from bulk.status import RunStatus
 from bulk.storage.private_files import open_regular

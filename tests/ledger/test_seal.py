@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bulk.errors import RunDirectoryError
-from bulk.ledger import chunks, companion_files
+from bulk.ledger import companion_files, seal
 from bulk.ledger.digests.verification import verify
 from bulk.ledger.seal import Seal, read_seal, write_seal
 from bulk.ledger.view import LedgerView
@@ -115,10 +115,10 @@ def test_parts_of_two_runs_are_refused(tmp_path: Path) -> None:
         opened(one, writes=WRITES)
 
 
-@pytest.mark.parametrize("chunk_bytes", [300, chunks.CHUNK_BYTES])
+@pytest.mark.parametrize("chunk_bytes", [300, seal.CHUNK_BYTES])
 def test_an_edited_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int) -> None:
     """failures.md row 46: any line of the results that was edited in place, when resumed and when reported on."""
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(seal, "CHUNK_BYTES", chunk_bytes)
     with opened(tmp_path / "run") as ledger:
         for index in range(8):
             ledger.commit([record(index)])
@@ -142,12 +142,12 @@ def test_an_edited_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     opened(tmp_path / "run").close()
 
 
-@pytest.mark.parametrize("read_bytes", [1, 7, 40, chunks._READ_BYTES])
+@pytest.mark.parametrize("read_bytes", [1, 7, 40, seal._READ_BYTES])
 def test_digests_do_not_depend_on_how_a_file_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_bytes: int
 ) -> None:
     """Lines of any length, in pieces of any size, after a line that the ledger did not take: each byte is covered."""
-    monkeypatch.setattr(chunks, "_READ_BYTES", read_bytes)
+    monkeypatch.setattr(seal, "_READ_BYTES", read_bytes)
     with opened(tmp_path / "run") as ledger:
         ledger.commit([record(0), record(1, result="x" * 100)])
         ledger._file.append(b"{}\n")

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from bulk.errors import BulkError, RunDirectoryError
-from bulk.ledger import chunks, companion_files, rows
+from bulk.ledger import companion_files, rows, seal
 from bulk.ledger.database import LEDGER, has_table, open_reader
 from bulk.ledger.digests import chain, file_digests
 from bulk.ledger.digests.chain import LeafKind
@@ -186,7 +186,7 @@ def _check_lines(run_dir: Path, connection: sqlite3.Connection, last: LastLeaves
             if not gone and not swapped:
                 found.add("line", RESULTS, "its lines do not stand where they were written")
         (end,) = connection.execute("SELECT results_bytes FROM meta").fetchone()
-        for start, stop in chunks.edited(connection, file.fileno()):
+        for start, stop in seal.edited(connection, file.fileno()):
             found.add("file", RESULTS, f"between bytes {start:,} and {stop:,} it is not as it was written")
         size = os.fstat(file.fileno()).st_size
         if size != end and not wrong:
