@@ -30,7 +30,7 @@ from bulk.model import (
 from bulk.operation import Item, ItemFlaw, Settling, Steps
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Contents, ContentsEntry, FileWritten
-from bulk_jobs.shared import names, overwrites, refusals
+from bulk_jobs.shared import names, refusals
 from bulk_jobs.shared.files import absence, blobs, file_proofs, file_reads, file_writes
 from bulk_jobs.shared.files.file_writes import LARGEST, FileWrite, conflict, file_result, flaw_of_content, flaws_of_sha
 from bulk_jobs.shared.files.path_state import PathState, can_see, contents_url, look, unseen
@@ -132,7 +132,7 @@ class PutContentsItem(Item, frozen=True, kw_only=True):
     ] = "ensure"
 
 
-class PutContents(overwrites.OneFile[PutContentsItem], TakesFiles[PutContentsItem], Returns[FileWritten]):
+class PutContents(file_writes.OneFile[PutContentsItem], TakesFiles[PutContentsItem], Returns[FileWritten]):
     """Make one file of a repository hold the given content.
 
     Requests:  ensure: 1 where the file is already so (a read), 2 to write it. create: 1. replace: 2.
@@ -252,7 +252,7 @@ class DeleteContentsItem(Item, frozen=True, kw_only=True):
     author: Annotated[names.Person, Meta(description="who did it; without it the committer")] | None = None
 
 
-class DeleteContents(overwrites.OneFile[DeleteContentsItem], Returns[FileWritten]):
+class DeleteContents(file_writes.OneFile[DeleteContentsItem], Returns[FileWritten]):
     """Delete one file of a repository. One that is not there is unchanged.
 
     Requests:  2, or 1 where `sha` is given; 3 where there is nothing to delete.

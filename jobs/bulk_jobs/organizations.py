@@ -30,7 +30,7 @@ from bulk.model import (
 from bulk.operation import Item, ItemFlaw, Settling, Steps
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Organization, Renaming
-from bulk_jobs.shared import creations, names, overwrites, proofs, refusals
+from bulk_jobs.shared import creations, names, proofs, refusals
 from bulk_jobs.shared.presence import can_see
 
 RENAME_MOST_S = 600.0
@@ -105,7 +105,7 @@ class CreateOrganization(
         return (urls.place("/orgs", item.login),)
 
     def conflict(self, earlier: object, later: CreateOrganizationItem) -> Conflict | None:
-        return overwrites.of_organizations(earlier, later)
+        return _conflict_of(earlier, later)
 
     def new_names(self, item: CreateOrganizationItem) -> tuple[str, ...]:
         return (item.login,)
@@ -204,7 +204,7 @@ class RenameOrganization(
         return (urls.place("/orgs", item.org), urls.place("/orgs", item.login))
 
     def conflict(self, earlier: object, later: RenameOrganizationItem) -> Conflict | None:
-        return overwrites.of_organizations(earlier, later)
+        return _conflict_of(earlier, later)
 
     def new_names(self, item: RenameOrganizationItem) -> tuple[str, ...]:
         return (item.login,)
@@ -284,3 +284,32 @@ def _flaw_of_rename(item: RenameOrganizationItem, accepted: Mapping[str, Any]) -
 
 def _shown(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: body[name] for name in _SHOWN if name in body}
+
+
+def _conflict_of(earlier: object, later: object) -> Conflict | None:
+    """Return the conflict of two creations or renames that use the same name. A rename that frees the name for a later
+    item is no conflict; the reverse is one.
+    """
+    made_before, made = _made(earlier), _made(later)
+    left_before, left = getattr(earlier, "org", ""), getattr(later, "org", "")
+    if made_before.casefold() == made.casefold():
+        if made_before != made:
+            return Conflict(f"{made!r} and {made_before!r} of {{other}} are one name: case does not matter")
+        return Conflict(f"makes an organization {made!r}, as {{other}} does otherwise")
+    if left and left_before.casefold() == left.casefold():
+        return Conflict(f"renames {left!r}, which {{other}} renames to {made_before!r}")
+    if left and left_before and made_before.casefold() == left.casefold():
+        if left_before.casefold() == made.casefold():
+            return Conflict(
+                f"goes in a circle: {{other}} renames {made!r} to {left!r}, and this one renames it back; "
+                "names are exchanged through a third name, in runs of their own"
+            )
+        return Conflict(
+            f"renames {left!r}, the name that {{other}} gives to {left_before!r}: a chain of renames begins at its "
+            "free end, so put this item before that one; names that go in a circle need a free one, in a run of its own"
+        )
+    return None
+
+
+def _made(item: object) -> str:
+    return str(getattr(item, "login", ""))

@@ -1,16 +1,21 @@
 """The write of one file: its request, and the meaning of its answer, its refusal or the loss of its answer.
 
-A refused write is judged by the present state of the path, not by the platform's message, which is for people.
+A refused write is judged by the present state of the path, not by the platform's message, which is for people. A write
+does not look by itself where its item names the blob that it replaces, or says that there is none. Nor does it check
+whether the repository of a missing file can be seen, because the platform refuses the write otherwise; a plan, which
+only reads, has to do both first.
 Source: specification, Repository contents; operations.md, PUT and DELETE contents; failures.md row 22.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import msgspec
 
+from bulk.capabilities import ComparesState, Conflict, Irreversible, LooksFirst, Undo, Undoable
 from bulk.model import (
     RAW_BODY_BYTES,
+    SUCCESSFUL,
     Effect,
     ErrorCode,
     Lost,
@@ -21,17 +26,58 @@ from bulk.model import (
     Undecided,
     failed,
     succeeded,
+    unchanged,
 )
-from bulk.operation import ItemFlaw
+from bulk.operation import ItemFlaw, ItemT, Steps
 from bulk.proof import Proof
+from bulk_jobs import accesses
 from bulk_jobs.shared import names
-from bulk_jobs.shared.files import blobs
-from bulk_jobs.shared.files.path_state import PathState, contents_url, link_sha
+from bulk_jobs.shared.files import blobs, file_undo
+from bulk_jobs.shared.files.path_state import PathState, can_see, contents_url, link_sha, look, unseen
 
 LARGEST = "the platform takes at most 100 MB"
 
 _ACCEPT = {"PUT": frozenset((200, 201, 409, 422)), "DELETE": frozenset((200, 404, 409))}
 _LAST_ACCEPT = {"PUT": frozenset((200, 201)), "DELETE": frozenset((200, 404))}
+
+
+class OneFile(ComparesState[ItemT], LooksFirst[ItemT], Undoable[ItemT]):
+    """A write of one file. Items have owner, repo, path and branch."""
+
+    access = accesses.CONTENTS_WRITE
+
+    def lanes(self, item: Any) -> tuple[str, ...]:
+        return (f"{item.owner}/{item.repo}",)
+
+    def identities(self, item: Any) -> tuple[str, ...]:
+        return (f"{item.owner}/{item.repo}".casefold() + f":{item.branch or ''}:{item.path}",)
+
+    def conflict(self, earlier: object, later: Any) -> Conflict | None:
+        """Return the conflict of two changes that leave different contents: only the last one would be seen."""
+        if _content(earlier) == _content(later):
+            return None
+        does = "writes" if hasattr(later, "content") else "deletes"
+        did = "writes otherwise" if hasattr(earlier, "content") else "deletes"
+        return Conflict(f"{does} the file that {{other}} {did}; leave one of them out", may_insist=True)
+
+    def left(self, item: Any, outcome: Outcome) -> str | None:
+        """Return the blob that the item has left; empty where it has deleted the file; None where neither is known."""
+        if outcome.kind not in SUCCESSFUL:
+            return None
+        if not hasattr(item, "content"):
+            return ""
+        sha = outcome.result.get("sha") if isinstance(outcome.result, dict) else None
+        return sha.lower() if isinstance(sha, str) else None
+
+    def steps_to_look(self, item: Any) -> Steps:
+        if getattr(item, "mode", "") == "ensure":
+            return look_first(item, lambda sha: self.steps_after(item, sha or "", 0.0))
+        is_blind = item.sha is not None or hasattr(item, "content")
+        return look_first(item, lambda _: self.steps(item)) if is_blind else self.steps(item)
+
+    def undo(self, item: Any, before: Any, result: Any) -> Undo | Irreversible:
+        is_write = hasattr(item, "content")
+        return (file_undo.of_write if is_write else file_undo.of_deletion)(item, before, result)
 
 
 class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,3 +214,32 @@ def flaws_of_sha(sha: str | None, mode: str) -> Iterator[ItemFlaw]:
         flaw = names.flaw_of_sha(sha)
         if flaw:
             yield ItemFlaw("sha", flaw)
+
+
+def _content(item: Any) -> tuple[str | None, str | None]:
+    return getattr(item, "content", None), getattr(item, "content_file", None)
+
+
+def look_first(item: Any, steps: Callable[[str | None], Steps]) -> Steps:
+    """Read the file of an item, and go on with `steps`.
+
+    The steps are not begun if the write would be refused, or if the file is as the item wants it.
+
+    Args:
+        item: an item of contents.put or contents.delete.
+        steps: takes the blob that is there, or None, and returns the further steps.
+    """
+    is_write = hasattr(item, "content")
+    found = yield from look(item.owner, item.repo, item.path, item.branch, is_fresh=False)
+    if found.obstacle:
+        return conflict(f"{item.path} is {found.obstacle}, and no file")
+    is_seen = not found.is_absent or found.is_visible_absence
+    if not is_seen and not (yield from can_see(item.owner, item.repo, item.branch)):
+        return failed(ErrorCode.NOT_FOUND, unseen(item.path), http_status=404)
+    ours = blobs.blob_sha(blobs.decode(item.content or "")) if is_write else None
+    before = item.sha.lower() if item.sha is not None else None
+    if found.sha == ours:
+        return unchanged({"path": item.path})
+    if found.sha != before and getattr(item, "mode", "") != "ensure":
+        return conflict(f"{item.path} {found.now}" + (f", not {before}" if before is not None else ""))
+    return (yield from steps(found.sha))
