@@ -101,7 +101,7 @@ class Shared:
         self, operation: AnyOperation, entry: Entry, item: Item, request: Request, context: RequestContext
     ) -> None:
         """Wait until no earlier send of another item can apply because of this write."""
-        if not self.late_writes:
+        if not self.late_writes.all:
             return
         lanes = folded(operation.resource, operation.lanes(item))
         owner = entry.job, entry.index

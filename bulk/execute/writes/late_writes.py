@@ -44,23 +44,19 @@ class LateWrite:
 
 
 class LateWrites:
-    """All late writes of a run. There are few: only lost answers make one, and only for the settle time."""
+    """All late writes of a run, and some that are over. There are few: only lost answers make one."""
 
     def __init__(self, earlier: Iterable[LateWrite] = ()) -> None:
-        self._late_writes = list(earlier)
-
-    def __bool__(self) -> bool:
-        """Return whether there are any late writes."""
-        return bool(self._late_writes)
+        self.all = list(earlier)
 
     def add(self, late_write: LateWrite, now: float) -> None:
         """Remember a send; forget those that are over by `now`."""
-        self._late_writes = [each for each in self._late_writes if each.until > now]
-        self._late_writes.append(late_write)
+        self.all = [each for each in self.all if each.until > now]
+        self.all.append(late_write)
 
     def wait_s(self, owner: tuple[int, int], lanes: frozenset[str], path: str, now: float) -> float:
         """Return how long a write of the item `owner` has to wait (seconds); 0.0: it may leave."""
-        waits = (each.until - now for each in self._late_writes if each.hinders(owner, lanes, path))
+        waits = (each.until - now for each in self.all if each.hinders(owner, lanes, path))
         return max((0.0, *waits))
 
 

@@ -60,11 +60,10 @@ def test_lanes_ignore_case() -> None:
 def test_what_is_over_is_forgotten() -> None:
     """An echo that is over hinders nobody, and makes no room in memory."""
     late_writes = LateWrites()
-    assert not late_writes
+    assert not late_writes.all
     late_writes.add(late_write(until=1.0), now=0.0)
     late_writes.add(late_write(until=9.0), now=2.0)
-    assert late_writes
-    assert len(late_writes._late_writes) == 1
+    assert len(late_writes.all) == 1
     assert late_writes.wait_s((0, 2), LANE, "/a", now=20.0) == 0.0
 
 
