@@ -32,6 +32,9 @@ class HandOver:
     Args:
         on_failed: called with (job, outcome, is_after_success) for each item that has an error, before it is durable;
             is_after_success: an item of the job has ended well since the last such call.
+
+    Attributes:
+        recorder: has to have room before more is handed over.
     """
 
     def __init__(
@@ -42,20 +45,15 @@ class HandOver:
         clock: Clock,
         on_failed: Callable[[Job, Outcome, bool], None],
     ) -> None:
-        self._scheduler, self._recorder, self._body_reader = scheduler, recorder, body_reader
+        self._scheduler, self.recorder, self._body_reader = scheduler, recorder, body_reader
         self._clock, self._on_failed = clock, on_failed
         self._went_well: set[int] = set()
-
-    @property
-    def is_full(self) -> bool:
-        """Whether a caller should `wait_room` before it hands over more."""
-        return self._recorder.is_full
 
     def end(self, job: Job, work: Work, outcome: Outcome, tally: ItemTally) -> None:
         """Hand an outcome to the recorder, and free the lane of its item."""
         self._record(job, work.entry, outcome, tally)
         if tally.holds_body:
-            self._recorder.hold(tally)
+            self.recorder.hold(tally)
         self._scheduler.ended(work, outcome, tally.paid)
 
     def end_combined(self, job: Job, work: Work, outcomes: Sequence[Outcome | None], tally: ItemTally) -> None:
@@ -67,12 +65,12 @@ class HandOver:
                 tally.before = befores.get(place, UNSEEN)
                 self._record(job, entry, outcome, tally)
         if tally.holds_body:
-            self._recorder.hold(tally)
+            self.recorder.hold(tally)
         self._scheduler.ended_together(work, outcomes, tally.paid)
 
     def end_skipped(self, job: Job, work: Work, outcome: Outcome, tally: ItemTally) -> None:
         """Record an item that was never offered."""
-        self._recorder.record(self.record_of(job, work.entry, outcome, tally), RESULT_BYTES)
+        self.recorder.record(self.record_of(job, work.entry, outcome, tally), RESULT_BYTES)
         self._scheduler.mark_ended(job.number, work.entry.index, outcome)
 
     def end_invalid(self, job: Job, index: int, fields: dict[str, Any], outcome: Outcome) -> None:
@@ -92,7 +90,7 @@ class HandOver:
             result=None,
             error=None if error is None else ItemError(error.code, redact(error.message), None, 0),
         )
-        self._recorder.record(Record(job=job.number, finished=finished, save=None), RESULT_BYTES)
+        self.recorder.record(Record(job=job.number, finished=finished, save=None), RESULT_BYTES)
         self._scheduler.mark_ended(job.number, index, outcome)
 
     def end_copy(self, job: Job, entry: Entry, line: Mapping[str, Any], size_bytes: int) -> None:
@@ -108,24 +106,16 @@ class HandOver:
         tally = ItemTally()
         tally.request_id = line["request_id"]
         record = self.record_of(job, entry, outcome, tally)
-        self._recorder.record(record, RESULT_BYTES + size_bytes)
+        self.recorder.record(record, RESULT_BYTES + size_bytes)
         self._tell(job, outcome)
         self._scheduler.mark_ended(job.number, entry.index, outcome)
-
-    async def caught_up(self) -> None:
-        """Wait until every outcome so far is durable."""
-        await self._recorder.caught_up()
-
-    async def wait_room(self) -> None:
-        """Wait until the recorder has caught up."""
-        await self._recorder.wait_room()
 
     def _record(self, job: Job, entry: Entry, outcome: Outcome, tally: ItemTally) -> None:
         record = self.record_of(job, entry, outcome, tally)
         size = RESULT_BYTES + tally.body_bytes
         if record.save is not None and not isinstance(record.save[1], BodyFile):
             size += len(record.save[1])
-        self._recorder.record(record, size, is_alone=tally.is_alone)
+        self.recorder.record(record, size, is_alone=tally.is_alone)
         self._tell(job, outcome)
 
     def _tell(self, job: Job, outcome: Outcome) -> None:

@@ -164,7 +164,7 @@ class UnsentItems:
 
     async def _copy_items(self, job: Job) -> None:
         """End the items that are left in the stream: only copies are. The lines they are copied from are durable."""
-        await self._hand_over.caught_up()
+        await self._hand_over.recorder.caught_up()
         view = self._ledger.view()
         feed = Feed(job.number, self._streams.stream(job.number), self._progress[job.number].next_left)
         while not feed.is_at_end:
@@ -181,7 +181,7 @@ class UnsentItems:
                 assert known, "an item that ended has a line"
                 for entry, first in zip(entries[:known], wanted, strict=False):
                     self._hand_over.end_copy(job, entry, lines[first], len(raw[first]))
-                    await self._hand_over.wait_room()
+                    await self._hand_over.recorder.wait_room()
                 entries = entries[known:]
                 if not await self._goes_on():
                     return
@@ -189,7 +189,7 @@ class UnsentItems:
 
     async def _make_items(self, job: Job) -> None:
         """Make the items of a job from results that are durable, and record those that can't be used."""
-        await self._hand_over.caught_up()
+        await self._hand_over.recorder.caught_up()
         made: list[int] = []
         await self._disk(lambda: made.append(self._made(job)))
         number, progress = job.number, self._progress[job.number]
@@ -237,7 +237,7 @@ class UnsentItems:
 
     async def _goes_on(self) -> bool:
         await anyio.lowlevel.checkpoint()
-        await self._hand_over.wait_room()
+        await self._hand_over.recorder.wait_room()
         return not self._scheduler.is_stopped
 
 

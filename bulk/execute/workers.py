@@ -54,10 +54,11 @@ class Workers:
     async def work(self, queue: Queue, permit_queue: PermitQueue, pool: Pool | None = None) -> None:
         """Work until nothing is left, the run ends, or the credential (of a `pool`, each member) is refused."""
         scheduler, governor, hand_over = self._scheduler, self._governor, self._hand_over
+        recorder = hand_over.recorder
         try:
             while scheduler.has_work(queue) or await scheduler.wait_work(queue):
-                if hand_over.is_full:
-                    await hand_over.wait_room()
+                if recorder.is_full:
+                    await recorder.wait_room()
                 permit = governor.permit_nowait(permit_queue) if pool is None else None
                 permit = permit or await (pool.permit() if pool else governor.permit(permit_queue, is_new=True))
                 work = scheduler.take(queue)
@@ -132,8 +133,7 @@ class Workers:
         """Fail all items of a queue out of which nothing can be sent, with the queue's `refusal`."""
         scheduler, hand_over = self._scheduler, self._hand_over
         while scheduler.has_work(queue) or await scheduler.wait_work(queue):
-            if hand_over.is_full:
-                await hand_over.wait_room()
+            await hand_over.recorder.wait_room()
             work = scheduler.take(queue)
             if work is None:
                 await anyio.lowlevel.checkpoint()
