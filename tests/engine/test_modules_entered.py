@@ -23,8 +23,8 @@ from tests.e2e.support.platform import ADMIN, Served, served
 
 TRACED = 1
 """The item in the middle: the first one also opens files, the last one also ends its job."""
-MOST_FOR_A_READ, MOST_FOR_A_WRITE = 58, 71
-"""Three more than on a quiet machine: a request that has to wait enters a few more."""
+MOST_FOR_A_READ, MOST_FOR_A_WRITE = 45, 52
+"""Two more than on a quiet machine: a request that has to wait enters a few more."""
 ORGANIZATION = "acme"
 
 

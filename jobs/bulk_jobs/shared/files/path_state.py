@@ -29,19 +29,24 @@ class PathState(msgspec.Struct, frozen=True, kw_only=True):
             empty.
         size: the size of the file (bytes); None where the platform did not tell.
         html_url: its page, where the platform named one.
-        is_visible_absence: whether the 404 itself proved that the repository can be seen (because it is empty).
+        missed: the answer, where it was a 404.
     """
 
     sha: str | None = None
     obstacle: str = ""
     size: int | None = None
     html_url: str | None = None
-    is_visible_absence: bool = False
+    missed: Reply | None = None
 
     @property
     def is_absent(self) -> bool:
         """Whether nothing is there, as far as a 404 can tell."""
         return self.sha is None and not self.obstacle
+
+    @property
+    def is_visible_absence(self) -> bool:
+        """Whether the 404 itself proved that the repository can be seen (because it is empty)."""
+        return self.missed is not None and refusals.is_empty_repository(self.missed)
 
     @property
     def now(self) -> str:
@@ -142,7 +147,7 @@ def contents_url(owner: str, repo: str, path: str = "") -> str:
 def path_state(reply: Reply) -> PathState:
     """Return the state that an answer (200 or 404) to a read in the object form shows."""
     if reply.status == 404:
-        return PathState(is_visible_absence=refusals.is_empty_repository(reply))
+        return PathState(missed=reply)
     body: Any = reply.body
     if isinstance(body, list):
         return PathState(obstacle="a directory")
