@@ -47,7 +47,7 @@ class CombinedRun:
                 return [None] * len(entries)
             return await self._steps(operation, entries, context)
         finally:
-            self._shared.return_unused(context)
+            self._shared.sender.return_unused(context)
 
     async def _steps(
         self, operation: AnyOperation, entries: Sequence[Entry], context: RequestContext

@@ -87,12 +87,6 @@ class Shared:
     is_preview: bool = False
     planned: Planned | None = None
 
-    def return_unused(self, context: RequestContext) -> None:
-        """Give an item's first permit back, if no request has taken it."""
-        permit = context.take_permit()
-        if permit is not None:
-            self.sender.return_unused(permit)
-
     def write_loop(self, context: RequestContext, *, is_in_doubt: bool = False) -> WriteLoop:
         """Return the loop that sends the writes of one item, or of items that share theirs."""
         return WriteLoop(self.sender, self.recorder, self.clock, self.dice, context, is_in_doubt=is_in_doubt)
@@ -107,7 +101,7 @@ class Shared:
         owner = entry.job, entry.index
         seconds = self.late_writes.wait_s(owner, lanes, request.path.casefold(), self.clock.monotonic())
         if seconds > 0.0:
-            self.return_unused(context)
+            self.sender.return_unused(context)
             await self.sender.pause(seconds, WaitReason.MAY_ARRIVE)
 
 
@@ -155,7 +149,7 @@ class ItemRun:
         """Settle what an earlier process has sent: return the outcome if reading back shows one, or None if the steps
         come next."""
         # reading back takes permits of its own; keeping this one meanwhile could block them
-        self._shared.return_unused(self._context)
+        self._shared.sender.return_unused(self._context)
         return await self._settle()
 
     async def go_on(self, ended: "Outcome | LostWrite | _Again", retry_budget: RetryBudget) -> Outcome:

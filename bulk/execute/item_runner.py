@@ -122,7 +122,7 @@ class ItemRunner:
             return failed(ErrorCode.INVALID_ITEM, str(flaw))
         finally:
             if context.permit is not None:
-                shared.return_unused(context)
+                shared.sender.return_unused(context)
 
     def _was_sent(self, operation: AnyOperation, entry: Entry, digest: bytes) -> bool:
         """Return whether nothing has to be sent, because the same was sent before and the item is not in doubt."""

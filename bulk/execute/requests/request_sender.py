@@ -183,17 +183,17 @@ class RequestSender:
         if tally.holds_body:
             self._transport.step_aside(tally)
 
-    def return_unused(self, permit: Permit) -> None:
-        """Give back a permit with which no request was made after all."""
-        self._governor.return_unused(permit)
+    def return_unused(self, context: RequestContext) -> None:
+        """Give back the permit that the worker brought along, if no request has taken it."""
+        permit = context.take_permit()
+        if permit is not None:
+            self._governor.return_unused(permit)
 
     async def read(self, request: Request, context: RequestContext) -> Reply | Outcome:
         """Send a read until it is decided: return a Reply with an accepted status, or how the item failed."""
         if request.pause_s:
             self.step_aside(context.tally)
-            permit = context.take_permit()
-            if permit is not None:
-                self.return_unused(permit)
+            self.return_unused(context)
             await self.pause(request.pause_s, WaitReason.LOOK)
         if request.is_poll:
             self.step_aside(context.tally)
@@ -207,9 +207,7 @@ class RequestSender:
 
     async def _poll(self, request: Request, context: RequestContext) -> Reply | Outcome:
         """Send a read when it is this credential's turn to poll this list."""
-        permit = context.take_permit()
-        if permit is not None:
-            self.return_unused(permit)  # the wait may be long
+        self.return_unused(context)  # the wait may be long
         poll = self.polls.of(context.queue.account.name, request.path)
         with poll.counted():
             async with poll.turn:
