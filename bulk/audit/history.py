@@ -28,6 +28,7 @@ from bulk.errors import RunDirectoryError
 from bulk.items.lines import SourceFlaw
 from bulk.items.sources import open_regular
 from bulk.ledger.directory import unusable
+from bulk.storage.foreign_names import OF_FILE_SYSTEM, foreign_names
 from bulk.storage.private_files import DIRECTORY_MODE, open_private, replacing
 
 NAME, LOCK = "audit.json", "audit.lock"
@@ -241,9 +242,11 @@ def holding(path: Path, *, waits: bool = False) -> Iterator[bool]:
         waits: wait until that process has ended.
 
     Raises:
-        RunDirectoryError: the folder can't be written.
+        RunDirectoryError: the folder can't be written, or is something else than a history.
     """
     try:
+        if not (path / NAME).is_symlink() and not (path / NAME).exists():
+            _refuse_foreign(path)
         path.mkdir(parents=True, exist_ok=True)
         descriptor = open_private(path / LOCK, os.O_RDWR | os.O_CREAT)
     except OSError as error:
@@ -252,6 +255,16 @@ def holding(path: Path, *, waits: bool = False) -> Iterator[bool]:
         yield _locked(descriptor, waits=waits)
     finally:
         os.close(descriptor)
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Refuse a folder with files of somebody else, and without an index: an audit removes what is old there."""
+    foreign = foreign_names(path, (*_OWN, f"{NAME}.part", *OF_FILE_SYSTEM))
+    if foreign:
+        raise RunDirectoryError(
+            f"{path} is not the history of an audit: it holds {foreign} and no {NAME}; "
+            "name an empty or a new folder with --history"
+        )
 
 
 def _locked(descriptor: int, *, waits: bool) -> bool:

@@ -5,6 +5,7 @@ from importlib import resources
 from pathlib import Path
 
 from bulk.errors import UsageError
+from bulk.storage.new_files import arriving
 
 
 def copy_examples(folder: Path) -> None:
@@ -20,7 +21,8 @@ def copy_examples(folder: Path) -> None:
         if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
             raise UsageError(f"{folder} exists already, and nothing is overwritten: name a new folder")
         ignored = shutil.ignore_patterns("*.py", "__pycache__")
-        shutil.copytree(examples, folder, ignore=ignored, dirs_exist_ok=True)
+        with arriving(folder) as part:
+            shutil.copytree(examples, part, ignore=ignored, dirs_exist_ok=True)
     except shutil.Error as error:
         raise UsageError(f"{folder} can't be written: {error.args[0][0][2]}") from None
     except OSError as error:

@@ -12,6 +12,7 @@ import click
 
 from bulk.cli import errors, event_loop, logs, output
 from bulk.cli.options import DISPLAYS
+from bulk.cli.out_file import try_out
 from bulk.errors import BulkError, Interrupted, UsageError
 from bulk.exit_codes import ExitCode
 
@@ -141,10 +142,9 @@ def _kept(path: Path, run_dir: Path) -> contextlib.AbstractContextManager[object
     from bulk.clock import Clock
     from bulk.serve.metrics.metrics_file import MetricsFile, is_replaceable
 
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"--metrics: {path.parent} is not a folder")
-    if path.exists() and not is_replaceable(path):
+    if path.is_file() and not is_replaceable(path):
         raise UsageError(f"--metrics: {path} exists already and holds no figures of a run; name another file")
+    try_out("--metrics", path)
     return MetricsFile(path, run_dir, Clock(), output.say)
 
 

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import click
 
-from bulk.cli import output
+from bulk.cli import options, output
 
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
@@ -145,7 +145,7 @@ def set_up(level: str, form: str) -> None:
 
 
 class Command(click.Command):
-    """A command with the two options of the log, which is set up before anything else happens."""
+    """A command with the two options of the log, which is set up before anything else happens. No value is empty."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -165,6 +165,12 @@ class Command(click.Command):
                 help="Format of the log.",
             ),
         ]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line, after it was looked at for values that are empty texts."""
+        if not ctx.resilient_parsing:  # what a shell completes may be empty still
+            options.refuse_empty(self, ctx, args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Set the log up, then run the command without these two options."""

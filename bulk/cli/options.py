@@ -4,7 +4,7 @@ Their texts go to the stage that knows what they mean (`bulk.manifest.reading.Ov
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -149,6 +149,24 @@ ACCEPT_WAVE = click.option(
 )
 
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
+
+
+def refuse_empty(command: click.Command, context: click.Context, arguments: Sequence[str]) -> None:
+    """Refuse options and arguments whose value is an empty text, as of a shell's variable that is not set.
+
+    An empty text is no path, address or name; it would pass for the default, or for the current folder.
+
+    Raises:
+        UsageError: a value is empty; the message says which.
+    """
+    given, _, parameters = command.make_parser(context).parse_args(list(arguments))
+    for parameter in parameters:
+        value = given.get(parameter.name or "")
+        if value == "" or (isinstance(value, Sequence) and "" in value and not isinstance(value, str)):
+            is_option = isinstance(parameter, click.Option)
+            name = max(parameter.opts, key=len) if is_option else parameter.make_metavar(context).strip("[].…")
+            way_out = "write a value" + (", or leave it out" if is_option and not parameter.required else "")
+            raise UsageError(f"{name} is given an empty text: {way_out}")
 
 
 def overriding(*options: Callable[[F], F]) -> Callable[[F], F]:

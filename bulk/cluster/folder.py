@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bulk.clock import Clock
 from bulk.errors import RunDirectoryError
+from bulk.storage.foreign_names import OF_FILE_SYSTEM, foreign_names
 from bulk.storage.private_files import DIRECTORY_MODE, open_private
 
 LOCK = "worker.lock"
@@ -25,9 +26,11 @@ def held(folder: Path) -> Iterator[None]:
     """Hold the folder of a worker, because two workers in one folder would delete each other's files.
 
     Raises:
-        RunDirectoryError: another worker has the folder, or the folder can't be made.
+        RunDirectoryError: another worker has the folder, somebody else's files lie there, or it can't be made.
     """
     try:
+        if not (folder / LOCK).exists():
+            _refuse_foreign(folder)
         folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         lock = open_private(folder / LOCK, os.O_RDWR | os.O_CREAT)
     except OSError as error:
@@ -40,6 +43,14 @@ def held(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
+
+
+def _refuse_foreign(folder: Path) -> None:
+    foreign = foreign_names(folder, OF_FILE_SYSTEM)
+    if foreign:
+        raise RunDirectoryError(
+            f"--dir: {folder} is not a worker's: it holds {foreign} and no {LOCK}; name an empty or a new folder"
+        )
 
 
 @contextlib.contextmanager

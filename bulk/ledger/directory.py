@@ -10,7 +10,7 @@ import fcntl
 import os
 import socket
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import NoReturn
@@ -20,6 +20,7 @@ import msgspec
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.ledger.database import LEDGER, refuse_foreign
 from bulk.ledger.saved_files import SAVED
+from bulk.storage.foreign_names import foreign_names
 from bulk.storage.private_files import DIRECTORY_MODE, FILE_MODE, open_private, open_regular, sync_directory
 
 LOCK = "run.lock"
@@ -206,21 +207,15 @@ def _make(run_dir: Path) -> bool:
 
 
 def _refuse_foreign(run_dir: Path) -> None:
-    names = sorted(entry.name for entry in run_dir.iterdir())
-    if LEDGER in names:
+    if (run_dir / LEDGER).is_symlink() or (run_dir / LEDGER).exists():
         refuse_foreign(run_dir / LEDGER)
         return
-    foreign = [name for name in names if not any(fnmatch(name, pattern) for pattern in BEFORE_LEDGER)]
+    foreign = foreign_names(run_dir, BEFORE_LEDGER)
     if foreign:
         raise RunDirectoryError(
-            f"{run_dir} is not a run directory: it holds {_listed(foreign)} and no {LEDGER}; "
+            f"{run_dir} is not a run directory: it holds {foreign} and no {LEDGER}; "
             "name an empty or a new directory with --run-dir"
         )
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:3])
-    return f"{shown} and {len(names) - 3:,} more" if len(names) > 3 else shown
 
 
 def _lock(run_dir: Path, fd: int) -> int:

@@ -37,6 +37,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 import anyio
@@ -60,6 +61,9 @@ from bulk.sandbox.store.apps import Apps
 from bulk.sandbox.store.state import State
 
 SHUTDOWN_S = 2.0
+STATE, LOCK = "state.db", "lock"
+OWN = (f"{STATE}*", LOCK, "repositories", "*.private-key.pem", ".*", "lost+found")
+"""Patterns of names that a state directory may hold before it has a state: a new volume has some, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,7 @@ async def opened(
     observe = observe or from_environment()
     async with contextlib.AsyncExitStack() as stack:
         directory = _directory(settings, stack)
-        state = State.open(directory / "state.db", clock, is_kept=settings.state is not None)
+        state = State.open(directory / STATE, clock, is_kept=settings.state is not None)
         stack.callback(state.close)
         seeds.plant(state, settings, clock, directory)
         journal = Journal(settings.journal)
@@ -230,8 +234,9 @@ def _directory(settings: Settings, stack: contextlib.AsyncExitStack) -> Path:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sandbox-", ignore_cleanup_errors=True)))
     directory = settings.state
     try:
+        _refuse_foreign(directory, settings)
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = (directory / "lock").open("w")
+        lock = (directory / LOCK).open("w")
     except OSError as error:
         raise SettingError(f"--state {directory}: {error.strerror}: name a directory that can be written") from None
     stack.callback(lock.close)
@@ -245,6 +250,27 @@ def _directory(settings: Settings, stack: contextlib.AsyncExitStack) -> Path:
                 f"--state {directory}: another sandbox uses it: stop that one, or name another"
             ) from None
     return directory
+
+
+def _refuse_foreign(directory: Path, settings: Settings) -> None:
+    """Refuse a directory with files of somebody else, and without a state.
+
+    Raises:
+        SettingError: there are such files. OSError: the directory can't be listed.
+    """
+    if not directory.is_dir() or (directory / STATE).exists():
+        return
+    named = {path.resolve() for path in (settings.seed_data, settings.journal) if path is not None}
+    foreign = [
+        path.name
+        for path in sorted(directory.iterdir())
+        if path.resolve() not in named and not any(fnmatch(path.name, pattern) for pattern in OWN)
+    ]
+    if foreign:
+        raise SettingError(
+            f"--state {directory}: is not a sandbox's: it holds {foreign[0]!r} and no {STATE}: name an empty or a "
+            "new directory"
+        )
 
 
 def _unusable_address(settings: Settings, error: OSError | UnicodeError) -> SettingError:

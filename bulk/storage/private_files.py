@@ -87,6 +87,18 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def try_replacing(path: Path) -> None:
+    """Try whether `replacing` could make its file, before long work is done for it; nothing is left.
+
+    Raises:
+        OSError: it could not.
+    """
+    part = path.with_name(path.name + ".part")
+    part.unlink(missing_ok=True)
+    os.close(open_private(part, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+    part.unlink()
+
+
 def open_directory(name: str | Path, dir_fd: int | None = None) -> int:
     """Return a file descriptor of a directory."""
     return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)

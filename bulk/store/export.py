@@ -87,6 +87,16 @@ def _taken(run_dir: Path) -> RunDirectoryError:
     return RunDirectoryError(f"{run_dir} is there already; name another folder with --run-dir")
 
 
+def try_place(run_dir: Path) -> None:
+    """Try whether a run can be exported to the directory, before the run is waited for.
+
+    Raises:
+        BulkError: see `refuse_taken`; or the directory can't be made, or another export writes it.
+    """
+    with refusing(run_dir), _part_of(run_dir) as part:
+        part.rmdir()
+
+
 @contextlib.contextmanager
 def _part_of(run_dir: Path) -> Iterator[Path]:
     """Yield an empty folder that becomes the run directory, and that no other export writes into.

@@ -238,3 +238,25 @@ def test_no_report_takes_the_place_of_a_file_of_the_history(nights, place, out):
     assert (ran.exit_code, "is a file of the history" in ran.err) == (2, True), ran.err
     assert ((place / "audit.json").read_bytes(), len(nights.sandbox.requests())) == (index, asked)
     assert nights.audit("--format", "json", "--out", str(place / "report.json")).exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["manifest.yaml", "ledger.db", "last-year"])
+def test_a_folder_of_something_else_is_no_history(nights, name):
+    """A project, a run directory or a folder of histories is exit 5; nothing is asked, or made there."""
+    other, asked = nights.folder / "other", len(nights.sandbox.requests())
+    other.mkdir()
+    (other / name).touch()
+    ran = nights.audit("--history", str(other))
+    assert (ran.exit_code, f"it holds '{name}' and no audit.json; name an empty or a new folder" in ran.err) == (
+        5,
+        True,
+    ), ran.err
+    assert ([path.name for path in other.iterdir()], len(nights.sandbox.requests())) == ([name], asked)
+
+
+def test_a_new_volume_may_be_a_history(nights):
+    """What the file system has put there, and an index that a killed process has half-written, are in no way."""
+    volume = nights.folder / "volume"
+    (volume / "lost+found").mkdir(parents=True)
+    (volume / "audit.json.part").touch()
+    assert nights.audit("--history", str(volume)).exit_code == 0

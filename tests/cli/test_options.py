@@ -1,14 +1,17 @@
-"""Options that commands share reach the engine as they were typed."""
+"""Options that commands share reach the engine as they were typed; no option is an empty text."""
 
+from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from bulk.cli import main
 from bulk.cli.options import LIMITS, PLATFORM, overriding
 from bulk.errors import UsageError
 from bulk.manifest.reading import Overrides
+from tests.cli.all_commands import all_commands
 
 
 def parsed(*arguments: str) -> Overrides:
@@ -64,3 +67,24 @@ def test_a_token_instead_of_a_source_is_refused_and_not_repeated(text: str) -> N
     with pytest.raises(UsageError) as refused:
         parsed("--credential", text)
     assert "ghp_canary" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("words", "command"), [pytest.param(*each, id=" ".join(each[0])) for each in all_commands()])
+def test_a_value_without_text_is_refused(
+    words: tuple[str, ...],
+    command: click.Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """`--history "$PLACE"` where PLACE is not set is no default, and `bulk run "$PLACE"` not the current folder: exit 2
+    for every option and argument of every command, and nothing is made."""
+    monkeypatch.chdir(tmp_path)
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and not parameter.is_flag:
+            assert main([*words, parameter.opts[0], ""]) == 2
+            assert f"{max(parameter.opts, key=len)} is given an empty text: write a value" in capfd.readouterr().err
+    if isinstance(command.params[0], click.Argument):
+        assert main([*words, ""]) == 2
+        assert " is given an empty text: write a value" in capfd.readouterr().err
+    assert not any(tmp_path.iterdir())

@@ -56,19 +56,24 @@ def test_a_worker_without_work_shows_that_it_lives(store: str, tmp_path: Path) -
         assert comes_true(lambda: worker_of(asker)["state"] == "gone")
 
 
-@pytest.mark.parametrize("name", ["mine", "file", "file/below"])
+@pytest.mark.parametrize("name", ["mine", "file", "file/below", "project"])
 def test_each_worker_has_a_folder_of_its_own(
     store: str, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One whose folder is another worker's, or can't be, ends before it works (exit 5)."""
+    """One whose folder is another worker's, holds something else, or can't be, ends before it works (exit 5)."""
     (tmp_path / "file").touch()
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "manifest.yaml").touch()
     (tmp_path / "mine").mkdir()
     folder = str(tmp_path / name)
     with open(tmp_path / "mine" / "worker.lock", "ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert main(["worker", "--store", store, "--base-url", "http://127.0.0.1:9/api/v3", "--dir", folder]) == 5
     shown = capsys.readouterr().err
-    assert f"--dir: another worker has {folder}; give each" in shown or f"--dir: {folder}: " in shown
+    assert {
+        "mine": f"--dir: another worker has {folder}; give each",
+        "project": f"--dir: {folder} is not a worker's: it holds 'manifest.yaml' and no worker.lock; name an empty or",
+    }.get(name, f"--dir: {folder}: ") in shown
     assert "waits for runs" not in shown
 
 

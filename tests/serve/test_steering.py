@@ -202,7 +202,7 @@ def test_what_cannot_be_served_is_said(home: Home) -> None:
     (home.folder / "short.txt").write_text("short\n")
     with serving(home) as asker:
         for options, words in (
-            (("--runs", "nothing"), "nothing is not a folder"),
+            (("--runs", "nothing"), "nothing is not a folder; name one that is there, or leave --runs out for runs"),
             (("--port", str(asker.port)), "--port 0 takes any free one"),
             (("--metrics-key", "short.txt"), "holds no key"),
         ):

@@ -128,6 +128,20 @@ def test_what_is_paused_or_stopped_without_workers_is_so_at_once(shared_store, t
     made.close()
 
 
+def test_a_place_that_can_not_be_is_refused_before_a_run_is_submitted(shared_store, tmp_path, capsys):
+    """`bulk run --store` would have nowhere to take the results home: exit 5, and the store knows no such run."""
+    manifest = tmp_path / "homeless.yaml"
+    platform = "platform: {base_url: 'https://code.example.com/api/v3'}"
+    jobs = "jobs: {reads: {operation: readme.get, items: [{owner: a, repo: homeless}]}}"
+    manifest.write_text(f"version: 1\n{platform}\n{jobs}\n")
+    (tmp_path / "file").touch()
+    for run_dir in (tmp_path / ("x" * 252), tmp_path / "file" / "run"):
+        assert main(["run", str(manifest), "--store", shared_store, "--run-dir", str(run_dir)]) == 5
+        assert "name another --run-dir" in capsys.readouterr().err
+    assert main(["runs", "--store", shared_store]) == 0
+    assert "homeless" not in capsys.readouterr().out
+
+
 def test_a_manifest_that_was_submitted_before_says_so(shared_store, tmp_path, capsys):
     """Its name comes on standard output as ever; beside it how the run stands, and that its limits stay."""
     manifest = tmp_path / "m.yaml"

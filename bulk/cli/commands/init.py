@@ -30,6 +30,7 @@ def init(*, operations: tuple[str, ...], folder: Path) -> int:
     """
     from bulk import operation
     from bulk.cli.catalog.beginnings import MANIFEST, beginnings, files_of
+    from bulk.storage.new_files import arriving
 
     try:
         found = [operation.find(name) for name in operations]
@@ -40,10 +41,9 @@ def init(*, operations: tuple[str, ...], folder: Path) -> int:
     if there:
         raise UsageError(f"{folder / there[0]} exists already; name another folder with -o, or move it away")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            with (folder / name).open("x", encoding="utf-8") as file:
-                file.write(text)
+        with arriving(folder) as part:
+            for name, text in files.items():
+                (part / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{error.filename or folder} can't be written: {error.strerror}") from None
     for name in files:

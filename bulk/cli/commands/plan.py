@@ -11,6 +11,7 @@ import click
 from bulk.cli import event_loop, output
 from bulk.cli.logs import Command
 from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, as_json, overriding
+from bulk.cli.out_file import try_out
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
@@ -70,16 +71,15 @@ def _refuse_taken(out: Path | None) -> None:
     """Refuse a file that a plan can't be written to, before anything is looked at.
 
     Raises:
-        UsageError: the file exists and is no plan, or its folder does not exist.
+        UsageError: the file exists and is no plan, or can't be written.
     """
     from bulk.engine.agreement import plan_file
 
     if out is None:
         return
-    if not out.absolute().parent.is_dir():
-        raise UsageError(f"-o: {out.parent} is not a folder")
-    if out.exists() and not plan_file.is_plan(out):
+    if out.is_file() and not plan_file.is_plan(out):
         raise UsageError(f"-o: {out} exists already and is no plan, so that it is not overwritten; name another file")
+    try_out("-o", out)
 
 
 def _look(manifest: Path, out: Path | None, most_shown: int, overrides: "Overrides") -> int:

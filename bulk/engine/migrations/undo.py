@@ -33,6 +33,7 @@ from bulk.manifest.variables import escaped
 from bulk.redaction import redact
 from bulk.status import Display
 from bulk.storage.disk_threads import beside
+from bulk.storage.private_files import replacing, try_replacing
 
 BYTES_GONE = "its bytes can't be read any more, neither at the commit before its write nor in a file that was equal"
 _UNREAD = ".part"
@@ -146,9 +147,8 @@ class _Writing:
             raise UsageError(
                 f"{self.out} is where what belongs to the manifest is written; name it {self.out.stem}.yaml"
             )
-        for path in (self.out, self.folder, self.list_path):
-            if path == self.folder and (path / READS).is_dir() and any(path.glob(f"*{_UNREAD}")):
-                continue  # an earlier call could not read all bytes: this one goes on
+        goes_on = any(self.folder.glob(f"*{_UNREAD}"))  # an earlier call could not read or write all
+        for path in (self.out,) if goes_on else (self.out, self.folder, self.list_path):
             if path.exists() or path.is_symlink():
                 raise UsageError(f"{path} exists already; name another file with -o, or move it away")
 
@@ -156,6 +156,7 @@ class _Writing:
         """Write the items of each job, before it is known whether the bytes of their files can be read."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            try_replacing(self.out)
             with ExitStack() as stack:
                 outs: dict[str, BinaryIO] = {}
                 for job in reversed(self.manifest.jobs):
@@ -242,14 +243,17 @@ class _Writing:
             for part in self.parts.values():
                 self._finish_part(part, there)
             parts = [part for part in self._ordered() if part.items]
-            if parts:
-                self.out.write_text(escaped("".join(self._manifest_lines(parts))), encoding="utf-8")
-            elif not any(self.folder.iterdir()):
-                self.folder.rmdir()
             told = [*_section("What does not come back", self.lost), *_section("What comes back in part", self.kept)]
             if told:
-                self.list_path.write_text(redact("\n".join(told)) + "\n", encoding="utf-8")
+                _write(self.list_path, redact("\n".join(told)) + "\n")
+            if parts:
+                _write(self.out, escaped("".join(self._manifest_lines(parts))))
+            for part in self.parts.values():  # as long as these are there, the same command goes on
+                (self.folder / f"{part.name}{_UNREAD}").unlink()
+            if not parts and not any(self.folder.iterdir()):
+                self.folder.rmdir()
         except OSError as error:
+            self.list_path.unlink(missing_ok=True)
             raise _unwritable(error, self.out) from None
         return UndoSummary(
             manifest=str(self.out) if parts else None,
@@ -278,7 +282,6 @@ class _Writing:
                 if found["loses"]:
                     self.kept.append(f"{found['about']}without {found['loses']}")
                 out.write(msgspec.json.encode(found["item"]) + b"\n")
-        raw.unlink()
 
     def _ordered(self) -> Iterator[_Part]:
         for job in reversed(self.manifest.jobs):
@@ -327,5 +330,12 @@ def _section(head: str, lines: list[str]) -> list[str]:
     return [f"{head} ({len(lines):,}):", *(f"  {line}" for line in lines)] if lines else []
 
 
+def _write(path: Path, text: str) -> None:
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
 def _unwritable(error: OSError, path: Path) -> UsageError:
-    return UsageError(f"{error.filename or path} can't be written: {error.strerror}")
+    return UsageError(
+        f"{error.filename or path} can't be written: {error.strerror}; the same command goes on after that is mended"
+    )

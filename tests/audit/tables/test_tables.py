@@ -109,7 +109,7 @@ def test_tables_of_all_kinds_hold_the_same(home):
         ("SELECT frm webhook_list", "Binder Error"),
         ("SELECT urll FROM webhook_list", "LINE 1: SELECT urll FROM webhook_list\nbulk:                ^"),
         ("SELEC 1", "Parser Error"),
-        ("", "expected one SELECT, got 0 statements"),
+        (" ", "expected one SELECT, got 0 statements"),
     ],
 )
 def test_nothing_but_one_select_is_answered(home, query, says):

@@ -236,6 +236,23 @@ async def test_states_that_can_not_be_used(tmp_path: Path) -> None:
         assert (directory / "state.db").read_bytes() == before
 
 
+async def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
+    """`--state .` in a project makes nothing there; what a new volume has, and what the options name, is in no way."""
+    project, volume = tmp_path / "project", tmp_path / "volume"
+    project.mkdir()
+    (project / "manifest.yaml").write_text("version: 1\n")
+    with pytest.raises(SettingError, match=r"it holds 'manifest.yaml' and no state.db: name an empty or a new"):
+        async with opened(Settings(state=project)):
+            pass
+    assert [path.name for path in project.iterdir()] == ["manifest.yaml"]
+    (volume / "lost+found").mkdir(parents=True)
+    (volume / "seed.yaml").write_text("{}\n")
+    async with opened(Settings(state=volume, seed_data=volume / "seed.yaml", journal=volume / "journal.jsonl")):
+        (volume / "notes.txt").write_text("")
+    async with opened(Settings(state=volume)) as sandbox:
+        assert not sandbox.context.state.is_new
+
+
 async def test_a_directory_that_can_not_be_written(tmp_path: Path) -> None:
     """A state directory that can't be made is a SettingError."""
     (tmp_path / "file").write_text("")

@@ -9,6 +9,7 @@ import click
 from bulk.cli import errors, foreground, output
 from bulk.cli.logs import Command
 from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
+from bulk.cli.out_file import try_out
 from bulk.errors import Interrupted, RunDirectoryError, UsageError
 from bulk.exit_codes import RESUMABLE, ExitCode
 
@@ -198,13 +199,7 @@ def _refuse(out: Path | None, manifest: Path) -> None:
         return
     if out.exists() and manifest.exists() and out.samefile(manifest):
         raise UsageError(f"--out {out}: is the manifest; name another file")
-    if out.is_dir():
-        raise UsageError(f"--out {out}: is a folder; name a file")
-    if out.exists() and not out.is_file():
-        raise UsageError(f"--out {out}: is not a regular file; without --out it is printed")
-    if not os.access(out.parent, os.W_OK | os.X_OK):
-        is_there = out.parent.is_dir()
-        raise UsageError(f"--out {out}: {out.parent} {'can not be written' if is_there else 'is no folder'}")
+    try_out("--out", out)
 
 
 def _print(result: "AuditResult", kind: str, out: Path | None) -> None:

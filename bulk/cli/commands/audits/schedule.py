@@ -1,5 +1,6 @@
 """`bulk schedule`: what the system's scheduler needs to run an audit."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import click
 from bulk.cli import output
 from bulk.cli.logs import Command
 from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, overriding
-from bulk.errors import RunDirectoryError
+from bulk.errors import RunDirectoryError, UsageError
 
 if TYPE_CHECKING:
     from bulk.manifest.manifest import Manifest
@@ -29,7 +30,9 @@ FORMS = ("systemd", "cron", "kubernetes", "actions")
 @click.option("--emit", "form", type=click.Choice(FORMS), required=True, help="For which scheduler.")
 @click.option("--history", metavar="DIR", type=click.Path(path_type=Path), help="Default: audits/NAME.")
 @click.option("--image", metavar="IMAGE", help="Container image, for kubernetes.")
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write the files there.")
+@click.option(
+    "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write the files there; nothing is overwritten."
+)
 @overriding(*MANIFEST, *PLATFORM, *LIMITS)
 def schedule(
     *,
@@ -127,11 +130,28 @@ def _variables(source: str) -> list[str]:
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
-    for name, content in files.items():
-        path = folder / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
-        except OSError as error:
-            raise RunDirectoryError(f"--out {path}: {error.strerror}") from error
-        output.out(str(path))
+    """Write the files, all or none; those that are there with the same content stay, and no other is overwritten."""
+    from bulk.storage.new_files import arriving
+
+    new = [name for name, content in files.items() if not _holds(folder / name, content)]
+    try:
+        with arriving(folder) as part:
+            for name in new:
+                (part / name).parent.mkdir(parents=True, exist_ok=True)
+                (part / name).write_text(files[name], encoding="utf-8")
+    except FileExistsError as error:
+        raise UsageError(
+            f"--out: {error.filename} exists already and has other content; name another folder, or move it away"
+        ) from None
+    except OSError as error:
+        raise RunDirectoryError(f"--out {error.filename or folder}: {error.strerror}") from error
+    for name in files:
+        output.out(str(folder / name))
+
+
+def _holds(path: Path, content: str) -> bool:
+    from bulk.storage.private_files import read_regular
+
+    with contextlib.suppress(OSError):
+        return read_regular(path) == content.encode()
+    return False

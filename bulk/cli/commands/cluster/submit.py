@@ -77,10 +77,10 @@ def run_in_store(
         from bulk.report import report_files
         from bulk.report.render import text
         from bulk.store import runs
-        from bulk.store.export import refuse_taken
+        from bulk.store.export import try_place
 
         if run_dir is not None:
-            refuse_taken(run_dir)
+            try_place(run_dir)
 
         async def wait(shown: "Display") -> tuple[submission.Submitted, runs.StoredRun]:
             submitted = await submission.submit_manifest(

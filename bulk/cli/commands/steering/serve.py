@@ -70,10 +70,12 @@ def serve(
     from bulk.platform.environment import room_for_connections
     from bulk.serve.server import Settings
 
-    for name, named in (("--runs", folders), ("--audits", audits)):
+    for name, named, default in (("--runs", folders, RUNS), ("--audits", audits, AUDITS)):
         for folder in named:
             if not folder.is_dir():
-                raise UsageError(f"{name}: {folder} is not a folder")
+                raise UsageError(
+                    f"{name}: {folder} is not a folder; name one that is there, or leave {name} out for {default}"
+                )
     if store is not None:
         with stored.opened(store, "serve"):  # a store that can't be used is refused at once
             pass
