@@ -6,7 +6,7 @@ hash where the time differs. Source: interface.md §5, failures.md row 55.
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,13 +33,11 @@ class SourceCheck(msgspec.Struct, frozen=True):
     """An items file as it was checked.
 
     Attributes:
-        path: path of the file; for standard input, of its copy.
         size: bytes. mtime_ns: time of its last change. sha256: hex, of the file as it is on disk.
         marks: (index of an item, offset of its line or of blank lines before it) for some items, in order; none where
             an item can't be read again from its offset.
     """
 
-    path: str
     size: int
     mtime_ns: int
     sha256: str
@@ -212,49 +210,66 @@ def keep(checked: Checked, workspace: Path) -> None:
         digest=checked.digest,
     )
     with replacing(workspace / SUMMARY) as file:
-        file.write(redact_json(msgspec.json.encode(summary), _places(checked)) + b"\n")
+        file.write(redact_json(msgspec.json.encode(summary)) + b"\n")
 
 
-def _places(checked: Checked) -> frozenset[bytes]:
-    """Return the paths of the sources as JSON without the quotes: a later process must find them unredacted."""
-    paths = (job.source.path for job in checked.jobs if job.source is not None)
-    return frozenset(msgspec.json.encode(path)[1:-1] for path in paths)
-
-
-def load_checked(
-    manifest: Manifest, workspace: Path, about_to_keep: Callable[[], None] = lambda: None
-) -> Checked | None:
+def load_checked(manifest: Manifest, workspace: Path, fresh: Path | None = None) -> Checked | None:
     """Return the check of an earlier process in this workspace, if it still holds; None: check again.
 
     Args:
-        about_to_keep: called before `check.json` is written anew, because an items file has another time.
+        fresh: the folder that gets `check.json` anew where an items file has another time; None: the workspace.
 
     Raises:
         RunDirectoryError: manifest or items have changed since.
     """
-    try:
-        summary = msgspec.json.decode(read_regular(workspace / SUMMARY), type=_Summary)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-    if summary.form != _FORM:
+    summary = _summary(workspace)
+    if summary is None:
         return None
     if summary.manifest != manifest.digest or len(summary.jobs) != len(manifest.jobs):
         raise RunDirectoryError(
             f"{workspace} belongs to another manifest, to other --var or --job, or {manifest.path} was edited since; "
             "undo that, or give another --run-dir"
         )
+    needed = {INDEX: needs_index(manifest), COPIES: any(job.copies for job in summary.jobs)}
+    if summary.limit != manifest.limit or not all((workspace / name).is_file() for name in needed if needed[name]):
+        return None
     jobs = tuple(
         _current(found, source_path(job, workspace), workspace)
         for job, found in zip(manifest.jobs, summary.jobs, strict=True)
     )
-    needed = {INDEX: needs_index(manifest), COPIES: any(job.copies for job in jobs)}
-    if summary.limit != manifest.limit or not all((workspace / name).is_file() for name in needed if needed[name]):
-        return None
     checked = Checked(manifest, jobs, summary.notes, summary.digest)
     if jobs != summary.jobs:
-        about_to_keep()
-        keep(checked, workspace)
+        keep(checked, fresh or workspace)
     return checked
+
+
+def refuse_edited(checked: Checked, workspace: Path) -> None:
+    """Refuse items files whose content is not what an earlier check in this workspace has read.
+
+    Raises:
+        RunDirectoryError: a file was edited since.
+    """
+    summary = _summary(workspace)
+    if summary is None or summary.manifest != checked.manifest.digest:
+        return
+    for job, before, now in zip(checked.manifest.jobs, summary.jobs, checked.jobs, strict=True):
+        if before.source is not None and now.source is not None and before.source.sha256 != now.source.sha256:
+            raise _edited(source_path(job, workspace), workspace)
+
+
+def _summary(workspace: Path) -> _Summary | None:
+    """Return the content of `check.json`; None: there is none that this version can read."""
+    try:
+        summary = msgspec.json.decode(read_regular(workspace / SUMMARY), type=_Summary)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return summary if summary.form == _FORM else None
+
+
+def _edited(path: Path | None, workspace: Path) -> RunDirectoryError:
+    return RunDirectoryError(
+        f"{path} was edited since the run in {workspace} began; undo that, or give another --run-dir"
+    )
 
 
 def _current(found: JobCheck, path: Path | None, workspace: Path) -> JobCheck:
@@ -271,8 +286,6 @@ def _current(found: JobCheck, path: Path | None, workspace: Path) -> JobCheck:
     except SourceFlaw as flaw:
         raise RunDirectoryError(f"{path}: its items are needed to go on: {flaw}") from flaw
     if digest != found.source.sha256:
-        raise RunDirectoryError(
-            f"{path} was edited since the run in {workspace} began; undo that, or give another --run-dir"
-        )
-    source = msgspec.structs.replace(found.source, path=str(path), size=size, mtime_ns=mtime_ns)
+        raise _edited(path, workspace)
+    source = msgspec.structs.replace(found.source, size=size, mtime_ns=mtime_ns)
     return msgspec.structs.replace(found, source=source)

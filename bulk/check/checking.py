@@ -236,7 +236,7 @@ class _JobChecking:
             digest = file.finish()
         if not self._count and not job.allow_empty:
             self._flaws.add(self._place, 0, "", no_items(job, file.size))
-        return SourceCheck(str(path), file.size, file.mtime_ns, digest, marks.kept if marks is not None else ())
+        return SourceCheck(file.size, file.mtime_ns, digest, marks.kept if marks is not None else ())
 
     def _inline(self) -> Iterator[list[Row]]:
         items, lines = self._job.items or (), self._job.item_lines

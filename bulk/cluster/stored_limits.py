@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from bulk import quantities
-from bulk.engine.steering import PRIORITY, changed, in_force
+from bulk.control.settable import NOT_IN_STORES, PRIORITY
+from bulk.engine.steering import changed, in_force
 from bulk.errors import RunDirectoryError, UsageError
 from bulk.manifest.manifest import Limits
 from bulk.store import runs
@@ -65,10 +66,8 @@ def _with(run: StoredRun, row: Mapping[str, Any], given: Mapping[str, Any]) -> M
     limits = applied(Limits(), row)
     for name, value in given.items():
         try:
-            if name == "reserve":
-                raise ValueError("all runs of a store share the budgets of a token: it can't be set for one of them")
-            if name.startswith(PRIORITY):
-                raise ValueError("the workers of a store take the parts of a run in their order: it can't be set there")
+            if why := NOT_IN_STORES.get(PRIORITY if name.startswith(PRIORITY) else name):
+                raise ValueError(why)
             limits = changed(limits, name, value, row[MOST])
         except ValueError as error:
             raise UsageError(f"{name}: {error}") from None

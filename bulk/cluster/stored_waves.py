@@ -16,7 +16,7 @@ import psycopg
 
 from bulk.bundle.checked import Checked
 from bulk.cluster.assignment import ends_of_waves
-from bulk.engine.agreement.gates import Judged, Openable, closed_gate, over_budget, waits_to_be_opened
+from bulk.engine.agreement.gates import Judged, Openable, closed_gate, over_budget, refuse_higher, waits_to_be_opened
 from bulk.errors import RunStopped, UsageError
 from bulk.manifest.manifest import Job, Limits
 from bulk.redaction import redact
@@ -212,8 +212,9 @@ def open_waves(
         if row is None:
             raise UsageError(f"the store {store.address} has no run {run.name} any more")
         state, why, is_manual = row
+        of = max((its.of for its in run.waves.values()), default=1)
+        refuse_higher(accepted, of)
         if not accepted:
-            of = max((its.of for its in run.waves.values()), default=1)
             command = f"bulk approve {shlex.quote(run.name)} --store {shlex.quote(str(store.address))} --wave"
             if refusal := Openable(run.name, of, is_manual, state == COMPLETE, why, command).refusal(opened):
                 raise UsageError(refusal)

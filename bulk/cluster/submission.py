@@ -4,6 +4,7 @@ import math
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -15,12 +16,13 @@ import msgspec
 from bulk.bundle.checked import Checked
 from bulk.check.request_savings import note_on_copies
 from bulk.clock import Clock, iso_utc
-from bulk.cluster.assignment import jobs_to_cut
+from bulk.cluster.assignment import ends_of_waves, jobs_to_cut
 from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.packing import names_secrets, packed, refuse_what_stays_here
 from bulk.cluster.stored_limits import as_submitted
+from bulk.cluster.stored_waves import open_waves
 from bulk.engine.agreement.approval import Approve
-from bulk.engine.agreement.gates import closed_gate
+from bulk.engine.agreement.gates import closed_gate, refuse_higher
 from bulk.engine.execution import Prepared, prepare, report
 from bulk.engine.origin import Origin
 from bulk.errors import RunStopped, UsageError
@@ -67,11 +69,14 @@ async def submit_manifest(
     environ: Mapping[str, str],
     display: Display,
     approve: Approve | None = None,
+    accepted: AbstractSet[int] = frozenset(),
+    who: str = "",
     alone_as: str | None = None,
 ) -> Submitted:
     """Check a manifest on this machine, and submit it; the same manifest with the same items is the same run.
 
     Args:
+        accepted: waves that go on though they are over a budget (numbers). who: the person who accepts them.
         alone_as: the name of the run, where the store has this run alone; None: a new name is made.
 
     Raises:
@@ -87,10 +92,13 @@ async def submit_manifest(
     with tempfile.TemporaryDirectory(prefix="bulk-submit-") as folder:
         workspace = Path(folder)
         prepared = await prepare(manifest, workspace, display, clock)
+        refuse_higher(accepted, max(map(len, ends_of_waves(prepared.checked).values()), default=1))
         if approve is not None:
             approve(prepared.checked)
         origin = Origin.of(manifest, overrides)
         name, is_new = await anyio.to_thread.run_sync(_submit, store, prepared, origin, workspace, alone_as, clock)
+        if accepted:
+            await anyio.to_thread.run_sync(lambda: open_waves(store, runs.find(store, name), who, accepted=accepted))
     return Submitted(name, is_new, tuple(_notes(prepared.checked)))
 
 

@@ -21,7 +21,7 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
-from bulk.bundle.checked import Checked, load_checked
+from bulk.bundle.checked import Checked, load_checked, refuse_edited
 from bulk.check.checking import check
 from bulk.clock import Clock
 from bulk.control.server import ControlServer
@@ -39,9 +39,9 @@ from bulk.engine.surroundings import Surroundings
 from bulk.errors import BulkError
 from bulk.execute.resume_state import ResumeState, begin
 from bulk.exit_codes import ExitCode
-from bulk.ledger.companion_files import note_making, refuse_changed_parts
+from bulk.ledger.companion_files import FreshParts, note_making, refuse_changed_parts
 from bulk.ledger.database import LEDGER
-from bulk.ledger.directory import Claim, refusing, unusable
+from bulk.ledger.directory import Claim, unusable
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.opening import refuse_other_run
 from bulk.ledger.records import RunIdentity
@@ -146,10 +146,11 @@ async def prepare(
     clock: Clock,
     stdin: BinaryIO | None = None,
     *,
+    parts: FreshParts | None = None,
     is_to_check: bool = False,
 ) -> Prepared:
     """Check a manifest, as `check_items` does, and return it with the identity of its run."""
-    checked = await check_items(manifest, workspace, display, clock, stdin, is_to_check=is_to_check)
+    checked = await check_items(manifest, workspace, display, clock, stdin, parts=parts, is_to_check=is_to_check)
     return Prepared(checked, identity_of(checked))
 
 
@@ -181,23 +182,28 @@ class _Held:
     ) -> Report:
         claim, around = self.claim, self.around
         run_dir = claim.path
-        prepared = await self._prepared(stdin, credentials)
-        require_approval(around.approve, prepared.checked, claim)
-        around.planned = planned_run.planned_in(run_dir)
-        identity, writes, now = prepared.identity, prepared.writes, around.clock.now()
-        ledger = await beside(around.disk, lambda: Ledger.open(run_dir, identity, now=now, claim=claim, writes=writes))
-        with ledger:
-            try:
-                return await self._in(ledger, prepared, credentials, again or Again())
-            finally:
-                self.server.close()  # before the next process can open the ledger and make its own socket
+        is_to_check = await beside(around.disk, lambda: refuse_changed_parts(run_dir))
+        with FreshParts(run_dir) as parts:
+            prepared = await self._prepared(parts, stdin, credentials, is_to_check=is_to_check)
+            require_approval(around.approve, prepared.checked, claim)
+            around.planned = planned_run.planned_in(run_dir)
+            read_gates(run_dir)  # a damaged file is refused before the ledger is written
+            identity, writes, now = prepared.identity, prepared.writes, around.clock.now()
+            ledger = await beside(
+                around.disk, lambda: Ledger.open(run_dir, identity, now=now, claim=claim, writes=writes)
+            )
+            with ledger:
+                try:
+                    await beside(around.disk, lambda: _bind(ledger, self.origin, self.manifest, parts))
+                    return await self._in(ledger, prepared, credentials, again or Again())
+                finally:
+                    self.server.close()  # before the next process can open the ledger and make its own socket
 
     async def _in(
         self, ledger: Ledger, prepared: Prepared, credentials: Mapping[str, AnyCredential], again: Again
     ) -> Report:
         checked = prepared.checked
         settle_s, clock, around = checked.manifest.limits.settle_s, self.around.clock, self.around
-        await beside(around.disk, lambda: _bind(ledger, self.origin, self.manifest))
         if again.is_retry:
             again.reopen(ledger, [job.name for job in self.manifest.jobs], self.manifest.limit)
 
@@ -221,16 +227,24 @@ class _Held:
         await perform_waves(checked, ledger, found, budgets, credentials, self.display, around, attach)
         return await beside(around.disk, lambda: report(ledger.view(), ledger.run_dir, checked.notes))
 
-    async def _prepared(self, stdin: BinaryIO | None, credentials: Mapping[str, AnyCredential]) -> Prepared:
+    async def _prepared(
+        self,
+        parts: FreshParts,
+        stdin: BinaryIO | None,
+        credentials: Mapping[str, AnyCredential],
+        *,
+        is_to_check: bool,
+    ) -> Prepared:
         """Return the checked manifest. If the check finds a flaw or a token is missing, remove a new run directory."""
         manifest, origin, claim, around = self.manifest, self.origin, self.claim, self.around
         run_dir = claim.path
         display = self.steering.follow(self.display)
-        is_to_check = await beside(around.disk, lambda: refuse_changed_parts(run_dir))
         try:
             if not claim.has_ledger:
                 await beside(around.disk, lambda: _name(run_dir, origin, manifest))
-            prepared = await prepare(manifest, run_dir, display, around.clock, stdin, is_to_check=is_to_check)
+            prepared = await prepare(
+                manifest, run_dir, display, around.clock, stdin, parts=parts, is_to_check=is_to_check
+            )
             refuse_unknown_waves(around.accepted_waves, prepared.checked)
             await _read_tokens(credentials, manifest)
             return prepared
@@ -254,8 +268,10 @@ def _name(run_dir: Path, origin: Origin, manifest: Manifest) -> None:
         raise unusable(run_dir, error) from error
 
 
-def _bind(ledger: Ledger, origin: Origin, manifest: Manifest) -> None:
-    """Write the origin and the manifest, and bind all parts of the run directory to the ledger."""
+def _bind(ledger: Ledger, origin: Origin, manifest: Manifest, parts: FreshParts) -> None:
+    """Put the parts of the check in their places, write the origin and the manifest, and bind all of them to the
+    ledger."""
+    parts.settle()
     _name(ledger.run_dir, origin, manifest)
     ledger.bind_parts()
 
@@ -277,13 +293,17 @@ async def check_items(
     clock: Clock,
     stdin: BinaryIO | None,
     *,
+    parts: FreshParts | None = None,
     is_to_check: bool = False,
 ) -> Checked:
     """Return the check of an earlier process if nothing has changed since; otherwise read all items, in a thread.
 
-    In the directory of another run nothing is written. After a cancellation nothing writes in the workspace any more,
-    unless the thread waits for standard input.
+    After a cancellation nothing writes in the workspace any more, unless the thread waits for standard input.
+
+    Args:
+        parts: where the parts of the check are made; None: in the workspace.
     """
+    parts = parts or FreshParts(workspace)
     started_at, is_left, at_rest = clock.now(), threading.Event(), anyio.Event()
 
     def tell(items: int) -> None:
@@ -294,19 +314,17 @@ async def check_items(
             RunStatus(name=manifest.name, state="checking", at=clock.now(), started_at=started_at, jobs=(job,))
         )
 
-    def note() -> None:
-        if (workspace / LEDGER).exists():
-            with refusing(workspace):
-                refuse_other_run(workspace / LEDGER, identity_before_check(manifest, workspace))
-        note_making(workspace, is_checking=True)
-
     def work() -> Checked:
         try:
-            found = None if is_to_check else load_checked(manifest, workspace, note)
+            found = None if is_to_check else load_checked(manifest, workspace, parts.folder)
             if found is None:
-                note()
+                if (workspace / LEDGER).exists():
+                    refuse_other_run(workspace / LEDGER, identity_before_check(manifest))
                 items = stdin or (sys.stdin.buffer if sys.stdin else None)
-                found = check(manifest, workspace, stdin=items, progress=tell)
+                found = check(manifest, parts.folder, stdin=items, progress=tell)
+                parts.is_whole = True
+                if not is_to_check:  # otherwise `check.json` is not to be trusted
+                    refuse_edited(found, workspace)
             return found
         finally:
             with suppress(RuntimeError):  # the event loop may have ended: nothing waits for the event then

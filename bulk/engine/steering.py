@@ -15,6 +15,7 @@ from bulk import quantities
 from bulk.clock import Clock, iso_utc
 from bulk.control.place import user_name
 from bulk.control.protocol import Answer, Ask, Refused
+from bulk.control.settable import PRIORITY, SETTABLE
 from bulk.engine.again import Again
 from bulk.engine.run import Run
 from bulk.errors import BulkError, RunStopped
@@ -26,9 +27,6 @@ from bulk.manifest.manifest import Limits
 from bulk.schedule.priorities import set_priority
 from bulk.status import Display, RunStatus
 
-SETTABLE = ("concurrency", "reserve", "failures", "max_duration", "priority.JOB")
-PRIORITY = "priority."
-"""Prefix before the name of a job, with which the priority of that job is set."""
 NONE = "none"
 """The value that removes a limit, where the limit is optional."""
 

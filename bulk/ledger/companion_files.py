@@ -7,8 +7,10 @@ being made again the seal says so, so that a process that is killed then leaves 
 interface.md §5; failures.md rows 46, 55.
 """
 
+import contextlib
 import hashlib
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -21,10 +23,13 @@ from bulk.errors import RunDirectoryError
 from bulk.ledger import database, seal
 from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import refusing
-from bulk.storage.private_files import open_regular
+from bulk.storage.private_files import DIRECTORY_MODE, open_regular
 
-CHECKED = ("check.json", "index.db", "copies.db", "items-*.jsonl", "stdin-*.jsonl")
+STDIN_COPIES = "stdin-*.jsonl"
+CHECKED = ("check.json", "index.db", "copies.db", "items-*.jsonl", STDIN_COPIES)
 """Names of the parts that the check makes."""
+FRESH = "check.new"
+"""The folder in a run directory in which the check makes them again."""
 NAMED = ("origin.json", "manifest.yaml", "plan.json")
 """Names of the parts that say where the run came from."""
 
@@ -101,6 +106,63 @@ def note_making(run_dir: Path, *, is_checking: bool = False, is_naming: bool = F
             checking, naming = found.is_checking or is_checking, found.is_naming or is_naming
             if (checking, naming) != (found.is_checking, found.is_naming):
                 seal.write_seal(run_dir, msgspec.structs.replace(found, is_checking=checking, is_naming=naming))
+
+
+class FreshParts:
+    """The parts that the check makes again beside a ledger. They lie in a folder of their own until nothing refuses the
+    run any more, so that a refused run leaves its directory as it was. A context manager.
+
+    Attributes:
+        folder: where the parts are made: the run directory itself where it has no ledger.
+        is_whole: whether the check has made all of its parts, and not `check.json` alone.
+    """
+
+    def __init__(self, run_dir: Path) -> None:
+        self.folder, self.is_whole, self._run_dir = run_dir, False, run_dir
+
+    def __enter__(self) -> "FreshParts":
+        """Make the folder; copies of standard input can be read in it, too.
+
+        Raises:
+            RunDirectoryError, RunStopped: the folder can't be made.
+        """
+        if (self._run_dir / LEDGER).exists():
+            with refusing(self._run_dir):
+                self.folder = self._run_dir / FRESH
+                self._remove()
+                self.folder.mkdir(mode=DIRECTORY_MODE)
+                for copy in self._run_dir.glob(STDIN_COPIES):
+                    (self.folder / copy.name).symlink_to(Path("..") / copy.name)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.folder != self._run_dir:
+            with contextlib.suppress(OSError):
+                self._remove()
+
+    def settle(self) -> None:
+        """Let the parts take the places of those that were there before, and remove their folder.
+
+        Raises:
+            RunDirectoryError, RunStopped: a part can't be moved.
+        """
+        if self.folder == self._run_dir:
+            return
+        with refusing(self._run_dir):
+            there = {path.name: path for path in self.folder.iterdir()}
+            made = [path for name, path in there.items() if _is_checked(name) and not path.is_symlink()]
+            if made:
+                note_making(self._run_dir, is_checking=True)
+            for name in list(_names(self._run_dir)) if self.is_whole else ():
+                if _is_checked(name) and name not in there:
+                    (self._run_dir / name).unlink()
+            for path in made:
+                path.replace(self._run_dir / path.name)
+            self._remove()
+
+    def _remove(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self.folder)
 
 
 def bind(connection: sqlite3.Connection, run_dir: Path) -> None:

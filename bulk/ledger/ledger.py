@@ -22,7 +22,7 @@ from bulk.ledger import companion_files, database, results, rows, saved_files, s
 from bulk.ledger.digests import chain as digests
 from bulk.ledger.digests.file_digests import forget_files, note_files
 from bulk.ledger.directory import RESULTS, Claim, refusing
-from bulk.ledger.opening import begin_epoch, refuse_changed, refuse_newer_results
+from bulk.ledger.opening import begin_epoch, refuse_changed, refuse_other_results
 from bulk.ledger.records import Action, Entry, Intent, Minute, Point, Record, RunIdentity, StoredTally
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode, OutcomeKind
@@ -83,8 +83,9 @@ class Ledger:
     ) -> "Ledger":
         """Create the ledger of a run, or resume it.
 
-        After a process that did not end its epoch, the file is examined first, a half-done rewrite of `results.jsonl`
-        is completed or undone, and its torn tail is cut off.
+        All that can be refused is refused before anything is written. After a process that did not end its epoch, the
+        file is examined first; then a half-done rewrite of `results.jsonl` is completed or undone, and its torn tail is
+        cut off.
 
         Args:
             now: UTC epoch seconds, this machine's time.
@@ -107,13 +108,11 @@ class Ledger:
                 database.create(path, identity)
             is_sealed = (claim.path / seal.SEAL).exists()
             generation, end = refuse_changed(path, identity)
+            refuse_other_results(path, results.in_force(results_path, generation), end, writes)
             database.migrate(path)
             results.settle_rewrite(results_path, generation)
-            refuse_newer_results(path, results_path, end, writes)
             file = results.ResultsFile.open(results_path, end)
             undo.callback(file.close)
-            with database.open_reader(path) as reader:
-                seal.refuse_edited(reader, file.fd, end, file.path)
             connection = database.open_writer(path)
             undo.callback(database.close_writer, connection)
             forget_files(claim.path)

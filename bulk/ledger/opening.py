@@ -8,14 +8,18 @@ import socket
 import sqlite3
 from collections.abc import Collection
 from pathlib import Path
+from typing import BinaryIO
 
 import orjson
 
 from bulk.errors import RunDirectoryError
 from bulk.ledger import database, seal
+from bulk.ledger.directory import RESULTS
 from bulk.ledger.records import RunIdentity
+from bulk.ledger.results import refuse_short
 from bulk.ledger.rows import read_elsewhere, read_identity, read_words
 from bulk.model import ErrorCode, OutcomeKind
+from bulk.storage.private_files import open_regular
 
 UNKNOWN = ""
 """The digest of items that were not read yet."""
@@ -108,35 +112,48 @@ def refuse_other_run(path: Path, identity: RunIdentity) -> None:
         )
 
 
-def refuse_newer_results(path: Path, results: Path, end: int, writes: Collection[str]) -> None:
+def refuse_other_results(path: Path, results: Path, end: int, writes: Collection[str]) -> None:
+    """Check that the results are those of the ledger at `path`. Nothing is written.
+
+    Args:
+        results: path of the file that the ledger points into. end: how much of it counts (bytes).
+        writes: names of jobs that write.
+
+    Raises:
+        RunDirectoryError: the results were edited or cut short, or the ledger is older than they are.
+        OSError: the results can't be read.
+    """
+    if not end and not results.exists():
+        return
+    with database.open_reader(path) as connection, open(open_regular(results), "rb") as file:
+        refuse_short(results, file.fileno(), end)
+        _refuse_newer_results(path, connection, file, end, writes)
+        seal.refuse_edited(connection, file.fileno(), end, results)
+
+
+def _refuse_newer_results(
+    path: Path, connection: sqlite3.Connection, results: BinaryIO, end: int, writes: Collection[str]
+) -> None:
     """Look at the lines behind `end`, which the ledger does not know and which are about to be cut off.
 
     A killed process leaves lines of items that it had not yet marked as done; for a write, the intent is there. If the
     intent is missing, that write was sent after this ledger was copied.
-
-    Args:
-        writes: names of jobs that write.
-
-    Raises:
-        RunDirectoryError: the ledger is older than its results.
-        OSError: the results can't be read.
     """
-    if not writes or not results.exists() or results.stat().st_size <= end:
+    if not writes or os.fstat(results.fileno()).st_size <= end:
         return
-    with database.open_reader(path) as connection, results.open("rb") as file:
-        sent = set(connection.execute("SELECT j.name, i.idx FROM intents i JOIN jobs j ON j.number = i.job").fetchall())
-        file.seek(end)
-        for line in file.read(_TAIL_BYTES).splitlines(keepends=True):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                row = orjson.loads(line)
-                is_sent = row["job"] in writes and row["outcome"] == OutcomeKind.SUCCEEDED and row["attempts"]
-                key = row["job"], row["index"]
-            except (ValueError, KeyError, TypeError):
-                continue
-            if is_sent and key not in sent:
-                raise RunDirectoryError(
-                    f"{path} is an older copy: {results.name} beside it has item {key[1]:,} of job {key[0]}, which was "
-                    f"written since, and going on would write it again; {seal.WAY_OUT}"
-                )
+    sent = set(connection.execute("SELECT j.name, i.idx FROM intents i JOIN jobs j ON j.number = i.job").fetchall())
+    results.seek(end)
+    for line in results.read(_TAIL_BYTES).splitlines(keepends=True):
+        if not line.endswith(b"\n"):
+            return
+        try:
+            row = orjson.loads(line)
+            is_sent = row["job"] in writes and row["outcome"] == OutcomeKind.SUCCEEDED and row["attempts"]
+            key = row["job"], row["index"]
+        except (ValueError, KeyError, TypeError):
+            continue
+        if is_sent and key not in sent:
+            raise RunDirectoryError(
+                f"{path} is an older copy: {RESULTS} beside it has item {key[1]:,} of job {key[0]}, which was "
+                f"written since, and going on would write it again; {seal.WAY_OUT}"
+            )

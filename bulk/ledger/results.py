@@ -205,13 +205,8 @@ class ResultsFile:
         """
         fd = open_private(path, os.O_RDWR | os.O_APPEND | (0 if end else os.O_CREAT))
         try:
-            size = os.fstat(fd).st_size
-            if size < end:
-                raise RunDirectoryError(
-                    f"{path} is damaged: it has {size:,} bytes and the ledger knows {end:,}; "
-                    "restore it from a copy, or run with another --run-dir"
-                )
-            if size > end:
+            refuse_short(path, fd, end)
+            if os.fstat(fd).st_size > end:
                 os.ftruncate(fd, end)
                 os.fsync(fd)
         except BaseException:
@@ -264,6 +259,23 @@ class ResultsFile:
             self.end = os.fstat(self.fd).st_size  # the next lines go behind the bytes that could not be cut off
 
 
+def refuse_short(path: Path, fd: int, end: int) -> None:
+    """Refuse a results file that is shorter than the ledger says.
+
+    Args:
+        end: how much of the file counts (bytes).
+
+    Raises:
+        RunDirectoryError: lines of the file are gone.
+    """
+    size = os.fstat(fd).st_size
+    if size < end:
+        raise RunDirectoryError(
+            f"{path} is damaged: it has {size:,} bytes and the ledger knows {end:,}; "
+            "restore it from a copy, or run with another --run-dir"
+        )
+
+
 def _let_go(fd: int, position: int, size: int) -> None:
     """Tell the system that it need not keep these bytes in memory: they are on disk, and hardly ever read again soon.
 
@@ -284,14 +296,19 @@ def rewritten_path(path: Path, generation: int) -> Path:
     return path.with_name(f"{path.name}.{generation}")
 
 
+def in_force(path: Path, generation: int) -> Path:
+    """Return the path of the file that the ledger points into, whether a rewrite of it was completed or not."""
+    rewritten = rewritten_path(path, generation)
+    return rewritten if rewritten.is_file() else path
+
+
 def settle_rewrite(path: Path, generation: int) -> None:
     """Complete or undo a rewrite that a killed process left behind.
 
     Raises:
         OSError: the disk refused.
     """
-    finished = rewritten_path(path, generation)
-    if finished.is_file():
+    if in_force(path, generation) != path:
         rename_rewritten(path, generation)
     rewritten_path(path, generation + 1).unlink(missing_ok=True)
 

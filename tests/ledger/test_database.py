@@ -1,6 +1,7 @@
 import contextlib
 import shutil
 import sqlite3
+from typing import Any
 
 import msgspec
 import pytest
@@ -41,11 +42,11 @@ def flip_bits(run_dir) -> None:
     path.write_bytes(data)
 
 
-def refused(run_dir, match: str) -> None:
+def refused(run_dir, match: str, **more: Any) -> None:
     """Opening it is refused with these words, and changes nothing."""
     before = {path.name: path.read_bytes() for path in run_dir.iterdir() if path.name != "run.lock"}
     with pytest.raises(RunDirectoryError, match=match):
-        opened(run_dir)
+        opened(run_dir, **more)
     assert {path.name: path.read_bytes() for path in run_dir.iterdir() if path.name != "run.lock"} == before
 
 
@@ -293,3 +294,21 @@ def test_a_run_is_opened_once_in_a_process_too(run_dir):
     """The lock holds against the same process as well."""
     with opened(run_dir), pytest.raises(RunDirectoryError, match="in use"):
         Ledger.open(run_dir, identity(), now=NOW)
+
+
+def test_what_is_refused_is_not_migrated(run_dir):
+    """An older ledger of another run, or with results that were edited or cut short, is refused before its first step:
+    nothing in the directory changes, not even the torn tail that a killed process left."""
+    change(run_dir, "ALTER TABLE intents RENAME COLUMN before TO memo; PRAGMA user_version = 1")
+    results = run_dir / "results.jsonl"
+    lines = results.read_bytes()
+    results.write_bytes(lines + b'{"job":"readmes","ind')
+    refused(run_dir, "the vendor", identity=identity(vendor="github"))
+    results.write_bytes(lines.replace(b'"n":7}', b'"n":8}') + b'{"job":"readmes","ind')
+    refused(run_dir, "was edited")
+    results.write_bytes(lines[:-1])
+    refused(run_dir, "is damaged")
+    results.write_bytes(lines)
+    opened(run_dir).close()
+    with database.open_reader(run_dir / "ledger.db") as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (CURRENT,)

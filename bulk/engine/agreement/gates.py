@@ -215,6 +215,15 @@ def refuse_unknown_waves(accepted: AbstractSet[int], checked: Checked) -> None:
     manifest = checked.manifest
     written = (pair for pair in zip(manifest.jobs, checked.jobs, strict=True) if not pair[0].operation.is_read)
     most = most_waves(manifest.limits.waves, (None if job.derivation else found.items for job, found in written))
+    refuse_higher(accepted, most)
+
+
+def refuse_higher(accepted: AbstractSet[int], most: int) -> None:
+    """Refuse to accept waves (numbers) of a run that has `most` waves at most.
+
+    Raises:
+        UsageError: the run does not have one of the waves.
+    """
     if accepted and max(accepted) > most:
         raise UsageError(f"--accept-wave {max(accepted)}: there is no such wave; the run has {most} at most")
 

@@ -147,6 +147,26 @@ def test_a_mistake_touches_one_item(store_text: str, tmp_path: Path) -> None:
         assert ended["unknown"] <= 16
 
 
+def test_no_other_wave_is_accepted(store_text: str, tmp_path: Path) -> None:
+    """A wave that the run does not have is refused with exit 2: nothing is submitted, and nothing of it is noted."""
+    with in_waves(store_text, tmp_path, 30, set(), "--rate-limit", "off", waves=[2]) as made:
+        refusals = {
+            "the run has 2 at most": (*RUN, "run", "--store", store_text, "--accept-wave", "3"),
+            "there is no such wave": (*RUN, "here", "--workers", "2", "--accept-wave", "9"),
+        }
+        for says, command in refusals.items():
+            ran = made.home.run(*command)
+            assert (ran.exit_code, says in ran.err) == (2, True), ran.err
+        assert json.loads(made.home.run("runs", "--store", store_text, "--json").out) == []
+        assert not (made.home.folder / "here").exists()
+        submitted = made.home.run("submit", "manifest.yaml", "--store", store_text, "--yes")
+        name = submitted.out.strip()
+        ran = made.home.run("resume", name, "--store", store_text, "--accept-wave", "3")
+        assert (ran.exit_code, "the run has 2 at most" in ran.err) == (2, True), ran.err
+        assert made.home.run("resume", name, "--store", store_text, "--accept-wave", "2").exit_code == 0
+        assert puts(made.sandbox) == []
+
+
 def test_workers_of_this_machine_go_in_waves(tmp_path: Path) -> None:
     """`bulk run --workers` ends at a closed gate, `bulk approve RUN` opens it, and the same command goes on."""
     with in_waves("", tmp_path, 30, set(), "--rate-limit", "off", gate="manual", waves=[2]) as made:

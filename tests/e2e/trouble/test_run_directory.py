@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
@@ -132,6 +133,36 @@ def test_a_refusal_changes_nothing(home: Home, sandbox: Served, says: str, optio
     before = files()
     ran = home.run(*COMMAND)
     assert (ran.exit_code, "its items files" in ran.err, files() == before) == (5, True, True), ran.err
+
+
+AUDITED = """
+import os, sys
+def hook(event, args):
+    if event == "open" and str(args[0]).endswith("10.jsonl"):
+        os.write(told, b".")
+told = os.open("opened", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+sys.addaudithook(hook)
+from bulk.cli.app import main
+main()
+"""
+
+
+@pytest.mark.parametrize("is_touched", [False, True])
+def test_items_are_hashed_once(home: Home, is_touched: bool) -> None:
+    """To check a run's items again, with another limit, with another time of their file or with both, it takes no more
+    readings of the file than at first."""
+
+    def opened(*options: str) -> int:
+        ran = home.run_any([sys.executable, "-c", AUDITED, *COMMAND, *options])
+        assert ran.exit_code == 0, ran.err
+        return len((home.folder / "opened").read_bytes())
+
+    first = opened("--limit", "3")
+    if is_touched:
+        os.utime(home.folder / "10.jsonl", (1.0, 1.0))
+        assert opened("--limit", "3") <= first
+        os.utime(home.folder / "10.jsonl", (2.0, 2.0))
+    assert opened() <= first
 
 
 def test_limits_may_change_from_one_resume_to_the_next(home: Home, sandbox: Served) -> None:

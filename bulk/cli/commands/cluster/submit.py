@@ -73,7 +73,7 @@ def run_in_store(
     from bulk.cli.progress.painter import display
 
     with stored.opened(store, "run") as connection:
-        from bulk.cluster import stored_waves, submission
+        from bulk.cluster import submission
         from bulk.report import report_files
         from bulk.report.render import text
         from bulk.store import runs
@@ -84,12 +84,9 @@ def run_in_store(
 
         async def wait(shown: "Display") -> tuple[submission.Submitted, runs.StoredRun]:
             submitted = await submission.submit_manifest(
-                manifest, connection, overrides=overrides, environ=os.environ, display=shown, approve=question
-            )
-            if accepted:
-                stored_waves.open_waves(
-                    connection, runs.find(connection, submitted.name), stored.who(), accepted=accepted
-                )
+                manifest, connection, overrides=overrides, environ=os.environ, display=shown, approve=question,
+                accepted=accepted, who=stored.who(),
+            )  # fmt: skip
             how = "submitted to" if submitted.is_new else "goes on, with the limits that it has there, in"
             shown.note(f"{submitted.name} {how} {store}")
             return submitted, await submission.followed(submitted.name, connection, shown)

@@ -110,7 +110,7 @@ def _report(
     accepted: AbstractSet[int],
 ) -> "Report":
     from bulk.cli.progress.painter import display
-    from bulk.cluster import stored_waves, submission
+    from bulk.cluster import submission
     from bulk.cluster.local import local_run
     from bulk.manifest.reading import read_manifest
     from bulk.store import address, runs, schema
@@ -127,12 +127,10 @@ def _report(
                 submitted = event_loop.run(
                     lambda: submission.submit_manifest(
                         manifest, store, overrides=overrides, environ=os.environ, display=shown, approve=question,
-                        alone_as=run_dir.name,
+                        accepted=accepted, who=stored.who(), alone_as=run_dir.name,
                     )
                 )  # fmt: skip
                 is_submitted = True
-                if accepted:
-                    stored_waves.open_waves(store, runs.find(store, submitted.name), stored.who(), accepted=accepted)
                 shown.note(f"{run_dir} {'begins' if submitted.is_new else 'goes on'} with {count} workers")
                 with StoreConnection(store.address, "run's workers") as another:
                     note = output.say if progress == "none" else shown.note  # what a worker says is never lost

@@ -11,9 +11,9 @@ from click.core import ParameterSource
 
 from bulk.cli import foreground, output
 from bulk.cli.commands.cluster import stored, stored_steering
-from bulk.cli.commands.steering.set import NAMES
 from bulk.cli.logs import Command
 from bulk.cli.options import ACCEPT_WAVE, LIMITS, PLATFORM, RunDirectory, overriding
+from bulk.control import settable
 from bulk.errors import RunDirectoryError, UsageError
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 _ANYWHERE = ("run_dir", "store", "progress", "as_json")
 """Parameters that do not say how the run goes on."""
-_SET_IN_STORES = ("concurrency", "failures", "max_duration")
-"""What `bulk set --store` can set."""
 
 
 @click.command(cls=Command)
@@ -43,7 +41,7 @@ def resume(
     beats them; where a process drives RUN, `bulk set` changes limits. Nothing is lost, nothing is done twice.
     """
     if store is not None:
-        _refuse_unheard(["accepted"], _SET_IN_STORES, [str(run_dir), "--store", store])
+        _refuse_unheard(["accepted"], settable.IN_STORES, [str(run_dir), "--store", store])
         return stored_steering.steer(str(run_dir), store, "resume", frozenset(accepted))
     from bulk.cli.commands.steering import asking
     from bulk.engine import commands
@@ -53,7 +51,7 @@ def resume(
     if run_state is not None and run_state.state == "complete":
         return _say_complete(run_state, run_dir)
     if run_state is not None and run_state.is_live:
-        _refuse_unheard([], NAMES, [str(run_dir)])
+        _refuse_unheard([], settable.LIMITS, [str(run_dir)])
         if _went_on(run_dir):
             return 0
     showing = foreground.remembered(run_dir, showing)
@@ -72,11 +70,11 @@ def resume(
     return foreground.run(start, run_dir, **showing)
 
 
-def _refuse_unheard(heard: Collection[str], settable: Collection[str], place: Sequence[str]) -> None:
+def _refuse_unheard(heard: Collection[str], names: Collection[str], place: Sequence[str]) -> None:
     """Refuse options that would not reach the process, or the workers, that do the run already.
 
     Args:
-        heard: parameters that do reach them. settable: those that `bulk set` has. place: words that name the run.
+        heard: parameters that do reach them. names: those that `bulk set` has. place: words that name the run.
 
     Raises:
         UsageError: such an option was given; the message says which, and the way out.
@@ -88,7 +86,7 @@ def _refuse_unheard(heard: Collection[str], settable: Collection[str], place: Se
         if option.name not in (*_ANYWHERE, *heard)
         and context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
     ]
-    lasting = [option for option in given if option.name not in settable]
+    lasting = [option for option in given if option.name not in names]
     if not given:
         return
     named = " and ".join(option.opts[0] for option in lasting or given)

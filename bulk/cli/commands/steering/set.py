@@ -8,16 +8,15 @@ from bulk.cli import output
 from bulk.cli.commands.cluster import stored, stored_steering
 from bulk.cli.logs import Command
 from bulk.cli.options import Assignment, RunDirectory, as_json
+from bulk.control.settable import LIMITS, PRIORITY, SETTABLE
 from bulk.errors import UsageError
-
-NAMES = ("concurrency", "reserve", "failures", "max_duration")
-PRIORITY = "priority."
-SETTABLE = (*NAMES, f"{PRIORITY}JOB")
 
 
 @click.command("set", cls=Command)
 @click.argument("run_dir", metavar="RUN", type=RunDirectory())
-@click.argument("changes", metavar="NAME=VALUE…", nargs=-1, required=True, type=Assignment("name=value", lambda: NAMES))
+@click.argument(
+    "changes", metavar="NAME=VALUE…", nargs=-1, required=True, type=Assignment("name=value", lambda: LIMITS)
+)
 @stored.in_store
 @as_json
 def set_(run_dir: Path, *, changes: tuple[str, ...], store: str | None, as_json: bool) -> int:
@@ -41,7 +40,7 @@ def set_(run_dir: Path, *, changes: tuple[str, ...], store: str | None, as_json:
     if as_json:
         output.out_json(limits)
     else:
-        rows = [(name, "none" if (value := getattr(limits, name)) is None else str(value)) for name in NAMES]
+        rows = [(name, "none" if (value := getattr(limits, name)) is None else str(value)) for name in LIMITS]
         asked = {change.partition("=")[0].strip() for change in changes}
         for job, priority in limits.priority.items():
             if priority or f"{PRIORITY}{job}" in asked:
@@ -59,7 +58,7 @@ def _parsed(changes: tuple[str, ...]) -> dict[str, str]:
             name = name.replace("-", "_")
         if not equals or not value:
             raise UsageError(f"{change!r}: write NAME=VALUE, the name being one of {', '.join(SETTABLE)}")
-        if name not in NAMES and not name.startswith(PRIORITY):
+        if name not in LIMITS and not name.startswith(PRIORITY):
             raise UsageError(f"{name!r} can't be set{_meant(name)}; expected one of {', '.join(SETTABLE)}")
         if name in found:
             raise UsageError(f"{name} is given twice")
