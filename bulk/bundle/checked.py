@@ -15,7 +15,7 @@ import msgspec
 from bulk.bundle.duplicate_reads import COPIES
 from bulk.bundle.index import INDEX
 from bulk.capabilities import file_fields
-from bulk.errors import RunDirectoryError, UsageError
+from bulk.errors import ANOTHER_RUN, RunDirectoryError, UsageError
 from bulk.items.lines import SourceFlaw
 from bulk.items.sources import STDIN, digest_of, format_of
 from bulk.manifest.manifest import Job, Manifest
@@ -179,7 +179,7 @@ def is_indexed(job: Job) -> bool:
 
 def changed(path: Path | None) -> RunDirectoryError:
     """Return the error for a source that is no longer as it was checked."""
-    return RunDirectoryError(f"{path} was edited while it was in use; undo that, or give another --run-dir")
+    return RunDirectoryError(f"{path} was edited while it was in use; undo that, or {ANOTHER_RUN}")
 
 
 def refuse_change(fd: int, source: SourceCheck | None, path: Path | None) -> None:
@@ -240,8 +240,8 @@ def load_checked(
         return None
     if summary.manifest != manifest.digest or len(summary.jobs) != len(manifest.jobs):
         raise RunDirectoryError(
-            f"{workspace} belongs to another manifest, to other --var or --job, or {manifest.path} was edited since; "
-            "undo that, or give another --run-dir"
+            f"{workspace} belongs to another manifest, to other variables or jobs, or {manifest.path} was edited "
+            f"since; undo that, or {ANOTHER_RUN}"
         )
     jobs = tuple(
         _current(found, source_path(job, workspace), workspace)
@@ -271,8 +271,6 @@ def _current(found: JobCheck, path: Path | None, workspace: Path) -> JobCheck:
     except SourceFlaw as flaw:
         raise RunDirectoryError(f"{path}: its items are needed to go on: {flaw}") from flaw
     if digest != found.source.sha256:
-        raise RunDirectoryError(
-            f"{path} was edited since the run in {workspace} began; undo that, or give another --run-dir"
-        )
+        raise RunDirectoryError(f"{path} was edited since the run in {workspace} began; undo that, or {ANOTHER_RUN}")
     source = msgspec.structs.replace(found.source, path=str(path), size=size, mtime_ns=mtime_ns)
     return msgspec.structs.replace(found, source=source)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 
-from bulk.errors import RunDirectoryError
+from bulk.errors import ANOTHER_RUN, RunDirectoryError
 from bulk.ledger import database, seal
 from bulk.ledger.records import RunIdentity
 from bulk.ledger.rows import read_elsewhere, read_identity, read_words
@@ -99,7 +99,7 @@ def refuse_other_run(path: Path, identity: RunIdentity) -> None:
     if changed:
         raise RunDirectoryError(
             f"{path.parent} belongs to another run: {' and '.join(changed)} changed since it began; undo that, "
-            "or start a new run with another --run-dir"
+            f"or {ANOTHER_RUN}"
         )
     if elsewhere:
         raise RunDirectoryError(

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from bulk.errors import RunDirectoryError
+from bulk.errors import ANOTHER_RUN, RunDirectoryError
 from bulk.ledger import database
 from bulk.storage.private_files import open_private, open_regular, sync_directory, write_all
 
@@ -24,7 +24,7 @@ SEAL = "run.seal"
 
 _WIDTH = 160
 _WAL_MODE = 2
-WAY_OUT = "restore the whole run directory from one copy, or run with another --run-dir"
+WAY_OUT = f"restore the whole run directory from one copy, or {ANOTHER_RUN}"
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True):
