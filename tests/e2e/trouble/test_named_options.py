@@ -50,9 +50,28 @@ def strange_options(command: str, said: str) -> list[str]:
     return found
 
 
-def spoilt(name: str, content: bytes | None) -> Callable[[Path], None]:
-    """What gives a file of the run this content, or takes it away."""
-    return lambda run: (run / name).unlink() if content is None else (run / name).write_bytes(content) and None
+def spoilt(name: str, content: bytes) -> Callable[[Path], object]:
+    """What gives a file of the run this content."""
+    return lambda run: (run / name).write_bytes(content)
+
+
+def without(name: str) -> Callable[[Path], None]:
+    """What takes a file of the run away."""
+    return lambda run: (run / name).unlink()
+
+
+def make_file(run: Path) -> None:
+    """A file in the place of the run directory."""
+    shutil.rmtree(run)
+    run.touch()
+
+
+def make_foreign(run: Path) -> None:
+    """A folder of something else."""
+    make_file(run)
+    run.unlink()
+    run.mkdir()
+    (run / "thesis.tex").touch()
 
 
 def make_newer(run: Path) -> None:
@@ -65,15 +84,15 @@ def make_newer(run: Path) -> None:
 SPOILT: dict[str, Callable[[Path], object]] = {
     "complete": lambda run: None,
     "no folder": shutil.rmtree,
-    "a file": lambda run: (shutil.rmtree(run), run.touch()),
-    "foreign": lambda run: (shutil.rmtree(run), run.mkdir(), (run / "thesis.tex").touch()),
+    "a file": make_file,
+    "foreign": make_foreign,
     "newer": make_newer,
-    "no ledger": spoilt("ledger.db", None),
+    "no ledger": without("ledger.db"),
     "no database": spoilt("ledger.db", b"x" * 5_000),
-    "no seal": spoilt("run.seal", None),
-    "no results": spoilt("results.jsonl", None),
+    "no seal": without("run.seal"),
+    "no results": without("results.jsonl"),
     "short results": spoilt("results.jsonl", b"{}\n"),
-    "no origin": spoilt("origin.json", None),
+    "no origin": without("origin.json"),
     "bad origin": spoilt("origin.json", b"{"),
     "other manifest": spoilt("manifest.yaml", b"version: 1\n"),
     "other check": spoilt("check.json", b"{}"),
