@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from bulk.cli import errors, event_loop, logs, output
-from bulk.cli.options import DISPLAYS
+from bulk.cli.options import CACHE, DISPLAYS
 from bulk.cli.out_file import try_out
 from bulk.errors import BulkError, Interrupted, UsageError
 from bulk.exit_codes import ExitCode
@@ -28,8 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 _SHOWING = (
-    click.option("--cache", metavar="DIR", type=click.Path(path_type=Path), help="Where reads are remembered."),
-    click.option("--no-cache", is_flag=True, help="Remember no reads."),
+    *CACHE,
     click.option("--exact", is_flag=True, help="Never take a read for unchanged by its date alone."),
     click.option("--progress", type=click.Choice(DISPLAYS), default="auto", show_default=True, help="Kind of display."),
     click.option("--json", "as_json", is_flag=True, help="Print the report as JSON."),
