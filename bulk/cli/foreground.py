@@ -14,7 +14,7 @@ from bulk.cli import errors, event_loop, logs, output
 from bulk.cli.options import CACHE, DISPLAYS
 from bulk.cli.out_file import try_out
 from bulk.errors import BulkError, Interrupted, UsageError
-from bulk.exit_codes import ExitCode
+from bulk.exit_codes import RESUMABLE, ExitCode
 
 if TYPE_CHECKING:
     from bulk.report.fold import Report
@@ -95,8 +95,12 @@ def run(
             raise
         exit_code = errors.exit_code_of(error, is_json=as_json)
     else:
-        _print(report, as_json=as_json)
         exit_code = report.exit_code
+        try:
+            _print(report, as_json=as_json)
+        except BulkError as error:  # the report is in the run directory; where work is left, that is what counts
+            unprinted = errors.exit_code_of(error)
+            exit_code = exit_code if exit_code in RESUMABLE else unprinted
     if is_resumable:
         errors.say_how_to_go_on(_way_on(run_dir), exit_code)
     return exit_code
