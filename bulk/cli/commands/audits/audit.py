@@ -12,7 +12,7 @@ from bulk.cli.logs import Command
 from bulk.cli.options import CACHE, LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
 from bulk.cli.out_file import try_out
 from bulk.errors import Interrupted, RunDirectoryError, UsageError
-from bulk.exit_codes import RESUMABLE, ExitCode
+from bulk.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from bulk.audit.history import History
@@ -127,8 +127,7 @@ def night(
                 _tell(result, history, manifest.resolve().parent, prepared.settings.notify)
             if result.is_compared:
                 _prune(history, prepared.settings, now)
-    if result.exit_code in RESUMABLE:
-        errors.say_how_to_go_on(_command(), result.exit_code)
+    errors.say_how_to_go_on(_command(), result.exit_code, has_begun=True)
     return result.exit_code
 
 
