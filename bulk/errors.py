@@ -23,6 +23,9 @@ from dataclasses import dataclass
 
 from bulk.exit_codes import ExitCode
 
+ANOTHER_RUN = "begin another run: bulk run MANIFEST --run-dir NEW"
+"""The way out of a run directory that can't be used, for whatever command has met it."""
+
 
 class BulkError(Exception):
     """Base class of all these errors.

@@ -27,7 +27,9 @@ COMPLETE = frozenset((ExitCode.DONE, ExitCode.UNSUCCESSFUL, ExitCode.UNKNOWN))
 SIGNALLED = frozenset((ExitCode.INTERRUPTED, ExitCode.TERMINATED))
 """Exit codes of a run that a signal stopped."""
 RESUMABLE = SIGNALLED | {ExitCode.STOPPED, ExitCode.CREDENTIAL_REFUSED}
-"""Exit codes of a run with work left, with which the same command goes on."""
+"""Exit codes that say that work is left, with which the same command goes on."""
+STOPPED_EARLY = RESUMABLE | {ExitCode.UNUSABLE}
+"""Exit codes of a run that began and has work left: a budget that it needs may have no room for it, which is 2."""
 
 MEANINGS: Mapping[int, str] = MappingProxyType(
     {

@@ -37,6 +37,9 @@ BASELINES, PAGES, NOTIFIED = "baseline", "pages", "notified"
 _OWN = frozenset((NAME, LOCK, RUNS, TABLES, CHANGES, VIOLATIONS, JUDGED, BASELINES, PAGES, NOTIFIED))
 VERSION = 1
 
+_ANOTHER = "bulk audit MANIFEST --history NEW"
+"""The way out, for commands that have no `--history`."""
+
 _RUN = re.compile(r".+-\d{8}T\d{6}(-\d+)?")
 """Names that `new_run_dir` gives; anything else among the run directories is not part of the history."""
 
@@ -142,7 +145,7 @@ class History:
                     path.mkdir(mode=DIRECTORY_MODE)
                     return path
         except OSError as error:
-            raise unusable(self.path, error, "--history") from error
+            raise unusable(self.path, error, "name another --history") from error
         raise RunDirectoryError(f"{self.path / RUNS}: ten thousand runs began in one second")
 
     def place(self, kind: str, run: str, suffix: str) -> Path:
@@ -216,7 +219,9 @@ def _index(path: Path, name: str) -> _Index:
     except OSError as error:
         raise RunDirectoryError(f"{path} can't be read: {error.strerror}") from error
     except msgspec.MsgspecError as error:
-        raise RunDirectoryError(f"{path} is damaged: {error}; restore a copy, or name another --history") from error
+        raise RunDirectoryError(
+            f"{path} is damaged: {error}; restore a copy, or begin another history: {_ANOTHER}"
+        ) from error
     if index.version != VERSION:
         raise RunDirectoryError(f"{path} is of version {index.version}, of a newer Bulk; this one reads {VERSION}")
     if name and index.name != name:
@@ -250,7 +255,7 @@ def holding(path: Path, *, waits: bool = False) -> Iterator[bool]:
         path.mkdir(parents=True, exist_ok=True)
         descriptor = open_private(path / LOCK, os.O_RDWR | os.O_CREAT)
     except OSError as error:
-        raise unusable(path, error, "--history") from error
+        raise unusable(path, error, "name another --history") from error
     try:
         yield _locked(descriptor, waits=waits)
     finally:

@@ -15,7 +15,7 @@ import msgspec
 from bulk.bundle.duplicate_reads import COPIES
 from bulk.bundle.index import INDEX
 from bulk.capabilities import file_fields
-from bulk.errors import RunDirectoryError, UsageError
+from bulk.errors import ANOTHER_RUN, RunDirectoryError, UsageError
 from bulk.items.lines import SourceFlaw
 from bulk.items.sources import STDIN, digest_of, format_of
 from bulk.manifest.manifest import Job, Manifest
@@ -177,7 +177,7 @@ def is_indexed(job: Job) -> bool:
 
 def changed(path: Path | None) -> RunDirectoryError:
     """Return the error for a source that is no longer as it was checked."""
-    return RunDirectoryError(f"{path} was edited while it was in use; undo that, or give another --run-dir")
+    return RunDirectoryError(f"{path} was edited while it was in use; undo that, or {ANOTHER_RUN}")
 
 
 def refuse_change(fd: int, source: SourceCheck | None, path: Path | None) -> None:
@@ -227,8 +227,8 @@ def load_checked(manifest: Manifest, workspace: Path, fresh: Path | None = None)
         return None
     if summary.manifest != manifest.digest or len(summary.jobs) != len(manifest.jobs):
         raise RunDirectoryError(
-            f"{workspace} belongs to another manifest, to other --var or --job, or {manifest.path} was edited since; "
-            "undo that, or give another --run-dir"
+            f"{workspace} belongs to another manifest, to other variables or jobs, or {manifest.path} was edited "
+            f"since; undo that, or {ANOTHER_RUN}"
         )
     needed = {INDEX: needs_index(manifest), COPIES: any(job.copies for job in summary.jobs)}
     if summary.limit != manifest.limit or not all((workspace / name).is_file() for name in needed if needed[name]):
@@ -267,9 +267,7 @@ def _summary(workspace: Path) -> _Summary | None:
 
 
 def _edited(path: Path | None, workspace: Path) -> RunDirectoryError:
-    return RunDirectoryError(
-        f"{path} was edited since the run in {workspace} began; undo that, or give another --run-dir"
-    )
+    return RunDirectoryError(f"{path} was edited since the run in {workspace} began; undo that, or {ANOTHER_RUN}")
 
 
 def _current(found: JobCheck, path: Path | None, workspace: Path) -> JobCheck:

@@ -114,15 +114,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     output.prepare_streams()
+    is_help = not {"-h", "--help", "--version"}.isdisjoint(given)
     try:
         _refuse_bytes(given)
         exit_code = commands.main(given, prog_name="bulk", standalone_mode=False, obj=tuple(given))
         return exit_code if isinstance(exit_code, int) else 0
     except SystemExit as end:
-        if output.is_unread() and not {"-h", "--help", "--version"}.isdisjoint(given):
+        if output.is_unread() and is_help:
             output.give_up_stdout()  # click ends with 1 where nobody reads the help to its end
             return 0
         return errors.exit_code_of(end, is_json=_is_json(given))
+    except OSError as error:
+        if is_help and not isinstance(error, BrokenPipeError):  # click itself prints the help
+            return errors.exit_code_of(output.unwritable(error))
+        return errors.exit_code_of(error, is_json=_is_json(given))
     except BaseException as error:  # noqa: BLE001 - the one place where an error becomes an exit code
         return errors.exit_code_of(error, is_json=_is_json(given))
 

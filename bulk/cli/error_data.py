@@ -28,11 +28,11 @@ REMEDIES = {
     "unknown": "`bulk operations NAME` lists the fields of an operation; docs/interface.md those of a manifest.",
     "invalid": "Correct it, then check again.",
     "usage": "The option --help of the command shows what it takes.",
-    "credential_missing": "Put the token where the manifest or --credential says that it is.",
+    "credential_missing": "Put the token where the manifest, or the option, says that it is.",
     "budget_too_small": "Lower limits.reserve, or wait for the next window.",
     "run_stopped": "`bulk resume RUN` goes on where it stopped.",
     "credential_refused": "Renew the token, then `bulk resume RUN` goes on.",
-    "run_directory": "Name another --run-dir.",
+    "run_directory": "Correct what the message names, or begin another run: bulk run MANIFEST --run-dir NEW.",
     "interrupted": "`bulk resume RUN` goes on where it stopped.",
     "bug": "Report it with the file that the message names; the run can be resumed.",
 }

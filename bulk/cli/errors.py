@@ -16,7 +16,7 @@ import click
 
 from bulk.cli import output
 from bulk.errors import BulkError, Interrupted, RunDirectoryError, RunStopped, UsageError
-from bulk.exit_codes import RESUMABLE, ExitCode
+from bulk.exit_codes import RESUMABLE, STOPPED_EARLY, ExitCode
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 _MORE_MEMORY = "give this process more memory (ulimit -v, the limit of its container)"
@@ -103,9 +103,13 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield from _leaves(inner)
 
 
-def say_how_to_go_on(command: str, exit_code: int) -> None:
-    """Make `command` the last line on standard error, where the exit code means that work is left."""
-    if exit_code in RESUMABLE:
+def say_how_to_go_on(command: str, exit_code: int, *, has_begun: bool = False) -> None:
+    """Make `command` the last line on standard error, where the exit code means that work is left.
+
+    Args:
+        has_begun: the exit code is that of a run, and not of a command that was refused.
+    """
+    if exit_code in (STOPPED_EARLY if has_begun else RESUMABLE):
         output.say("\nWork is left. This command continues it, and does nothing twice:")
         output.say(command)
 

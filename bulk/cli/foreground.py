@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from bulk.cli import errors, event_loop, logs, output
-from bulk.cli.options import DISPLAYS
+from bulk.cli.options import CACHE, DISPLAYS
 from bulk.cli.out_file import try_out
 from bulk.errors import BulkError, Interrupted, UsageError
-from bulk.exit_codes import ExitCode
+from bulk.exit_codes import STOPPED_EARLY, ExitCode
 
 if TYPE_CHECKING:
     from bulk.report.fold import Report
@@ -28,8 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 _SHOWING = (
-    click.option("--cache", metavar="DIR", type=click.Path(path_type=Path), help="Where reads are remembered."),
-    click.option("--no-cache", is_flag=True, help="Remember no reads."),
+    *CACHE,
     click.option("--exact", is_flag=True, help="Never take a read for unchanged by its date alone."),
     click.option("--progress", type=click.Choice(DISPLAYS), default="auto", show_default=True, help="Kind of display."),
     click.option("--json", "as_json", is_flag=True, help="Print the report as JSON."),
@@ -87,6 +86,7 @@ def run(
         start: begins the run and returns its report at the end. run_dir: the directory of the run.
         is_resumable: whether a later command can go on with the run.
     """
+    has_begun = False
     try:
         report = report_of(start, run_dir, cache=cache, no_cache=no_cache, progress=progress, metrics=metrics)
     except KeyboardInterrupt:
@@ -96,10 +96,14 @@ def run(
             raise
         exit_code = errors.exit_code_of(error, is_json=as_json)
     else:
-        _print(report, as_json=as_json)
-        exit_code = report.exit_code
+        exit_code, has_begun = report.exit_code, True
+        try:
+            _print(report, as_json=as_json)
+        except BulkError as error:  # the report is in the run directory; where work is left, that is what counts
+            unprinted = errors.exit_code_of(error)
+            exit_code = exit_code if exit_code in STOPPED_EARLY else unprinted
     if is_resumable:
-        errors.say_how_to_go_on(_way_on(run_dir), exit_code)
+        errors.say_how_to_go_on(_way_on(run_dir), exit_code, has_begun=has_begun)
     return exit_code
 
 

@@ -118,6 +118,25 @@ LIMITS = (
     click.option("--limit", metavar="N", help="Only the first N items of each job."),
 )
 
+
+def _one_cache(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Return `value`; refuse a cache beside none."""
+    given = {**context.params, str(option.name): value}
+    if given.get("cache") is not None and given.get("no_cache"):
+        raise click.UsageError("--cache names a cache, and --no-cache wants none: leave one of them out", context)
+    return value
+
+
+CACHE = (
+    click.option(
+        "--cache",
+        metavar="DIR",
+        type=click.Path(path_type=Path),
+        callback=_one_cache,
+        help="Where reads are remembered.",
+    ),
+    click.option("--no-cache", is_flag=True, callback=_one_cache, help="Remember no reads."),
+)
 CREDENTIALS_FILE = click.option(
     "--credentials",
     "credentials_file",

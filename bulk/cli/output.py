@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, TypedDict
 
+from bulk.errors import RunDirectoryError
+
 
 def prepare_streams() -> None:
     """Make sure that printing can't fail for a closed stream, nor for a character that its encoding lacks.
@@ -57,16 +59,27 @@ def out(text: str) -> None:
 
 @contextlib.contextmanager
 def binary_out() -> Iterator[BinaryIO]:
-    """Lend standard output for any number of bytes; the block ends quietly once the reader is gone."""
+    """Lend standard output for any number of bytes; the block ends quietly once the reader is gone.
+
+    Raises:
+        RunDirectoryError: standard output can't be written: its disk is full, or it is open for reading alone.
+    """
     try:
         sys.stdout.flush()
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         give_up_stdout()
-    except OSError:
-        give_up_stdout()  # a full disk: told once, as an error, and not again by the interpreter's last flush
-        raise
+    except OSError as error:
+        if error.filename is not None:  # the block itself has read a file
+            raise
+        raise unwritable(error) from error
+
+
+def unwritable(error: OSError) -> RunDirectoryError:
+    """Return the error for standard output that can't be written; nothing more is written there."""
+    give_up_stdout()  # told once, and not again by the interpreter's last flush
+    return RunDirectoryError(f"standard output can't be written: {error.strerror}; send it to another place")
 
 
 class Look(TypedDict):

@@ -5,6 +5,7 @@ from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 import click
 
 import bulk
+from bulk.cli import output
 
 ONE_OF_THEM = "bulk.urls"
 """One of the modules that are compiled, all of them or none: the list stands in pyproject.toml."""
@@ -19,7 +20,7 @@ def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
     how = "compiled" if is_compiled() else "interpreted"
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    click.echo(f"bulk {version('bulkops')} ({how}, {python})")
+    output.out(f"bulk {version('bulkops')} ({how}, {python})")
     ctx.exit()
 
 

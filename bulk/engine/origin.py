@@ -4,6 +4,7 @@ The origin is a small file beside the ledger. It holds names of places (`env:BUL
 """
 
 import dataclasses
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -11,6 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from bulk.errors import RunDirectoryError
+from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides
 from bulk.redaction import redact_json
@@ -71,18 +73,17 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         """Return the origin of the run in `run_dir`.
 
         Raises:
-            RunDirectoryError: no run was ever started there, or the file is damaged.
+            RunDirectoryError: no run was ever started there, or the file is gone or damaged.
         """
+        command = shlex.join(["bulk", "run", "MANIFEST", "--run-dir", str(run_dir)])
         try:
             return msgspec.json.decode(read_regular(run_dir / NAME), type=cls)
         except OSError as error:
-            raise RunDirectoryError(
-                f"{run_dir} does not hold a run that was started: {NAME}: {error.strerror}"
-            ) from error
+            LedgerView(run_dir)  # refuses what is no run directory
+            why = "is not there" if isinstance(error, FileNotFoundError) else f"can't be read ({error.strerror})"
+            raise RunDirectoryError(f"{run_dir / NAME} {why}; this makes it again: {command}") from error
         except msgspec.MsgspecError as error:
-            raise RunDirectoryError(
-                f"{run_dir / NAME} is damaged; `bulk run MANIFEST --run-dir` makes it again"
-            ) from error
+            raise RunDirectoryError(f"{run_dir / NAME} is damaged; this makes it again: {command}") from error
 
     def text(self) -> bytes:
         """Return the content of the file; a secret in the command of a credential is masked."""

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bulk.errors import RunDirectoryError
+from bulk.errors import ANOTHER_RUN, RunDirectoryError
 from bulk.ledger import database, seal
 from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import refusing
@@ -83,11 +83,11 @@ def bound_part(run_dir: Path, name: str) -> tuple[int, str] | None:
 
 def _refusal(path: Path) -> str:
     if fnmatch(path.name, "stdin-*"):
-        way_out = "restore it from a copy, or run with another --run-dir"
+        way_out = f"restore it from a copy, or {ANOTHER_RUN}"
     elif path.name == "plan.json":
         way_out = "undo that, or delete it: `bulk run` with the plan's file makes it again"
     elif path.name in NAMED:
-        way_out = "undo that, or delete it: `bulk run MANIFEST --run-dir` makes it again"
+        way_out = "undo that, or delete it: `bulk run MANIFEST --run-dir RUN` makes it again"
     else:
         way_out = "undo that, or delete it: the items are then checked again"
     return f"{path} is not what this run has made (it was edited, or is an older copy or another run's); {way_out}"

@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from bulk.errors import BulkError, RunDirectoryError, RunStopped
+from bulk.errors import ANOTHER_RUN, BulkError, RunDirectoryError, RunStopped
 from bulk.ledger.records import RunIdentity
 from bulk.storage.private_files import open_private, sync_directory
 
@@ -73,7 +73,7 @@ def refuse_foreign(path: Path) -> None:
         raise damaged(path, "it is cut short")
     application = int.from_bytes(header[68:72], "big")
     if not header.startswith(_MAGIC) or application != APPLICATION_ID:
-        raise RunDirectoryError(f"{path} is not a ledger of Bulk; name an empty or a new directory with --run-dir")
+        raise RunDirectoryError(f"{path} is not a ledger of Bulk; {ANOTHER_RUN}")
     version = int.from_bytes(header[60:64], "big")
     if version > VERSION:
         raise _newer(path, version)
@@ -84,7 +84,7 @@ def refuse_foreign(path: Path) -> None:
 def _newer(path: Path, version: int) -> RunDirectoryError:
     return RunDirectoryError(
         f"{path} was written by a newer Bulk (ledger version {version}, this one knows {VERSION}); "
-        "use that one, or name another --run-dir"
+        f"use that one, or {ANOTHER_RUN}"
     )
 
 
@@ -182,7 +182,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA temp_store = MEMORY")
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
-            raise RunDirectoryError(f"{path} is on a file system without shared memory; name another --run-dir")
+            raise RunDirectoryError(f"{path} is on a file system without shared memory; {ANOTHER_RUN}")
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
         connection.execute("PRAGMA journal_size_limit = 67108864")
     except BaseException:
@@ -271,7 +271,7 @@ def examine(path: Path) -> None:
 def damaged(path: Path, detail: str) -> RunDirectoryError:
     """Return the error for a ledger that can't be trusted; nothing was written to it."""
     return RunDirectoryError(
-        f"{path} is damaged ({detail}); restore the run directory from a copy, or run with another --run-dir: "
+        f"{path} is damaged ({detail}); restore the run directory from a copy, or {ANOTHER_RUN}: "
         "what was done already is then found by reading"
     )
 
@@ -285,7 +285,7 @@ def refusal(error: sqlite3.Error, path: Path, *, is_opening: bool = False) -> Bu
     if code == sqlite3.SQLITE_FULL or not is_opening:
         way_out = "free some space" if code == sqlite3.SQLITE_FULL else "correct that"
         return RunStopped(f"{path}: {error}; {way_out}, then give the same command again: nothing recorded is lost")
-    return RunDirectoryError(f"{path} can't be used: {error}; correct that, or name another --run-dir")
+    return RunDirectoryError(f"{path} can't be used: {error}; correct that, or {ANOTHER_RUN}")
 
 
 def behind(

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import msgspec
 
-from bulk.errors import BulkError, RunDirectoryError, RunStopped
+from bulk.errors import ANOTHER_RUN, BulkError, RunDirectoryError, RunStopped
 from bulk.ledger.database import LEDGER, refuse_foreign
 from bulk.ledger.saved_files import SAVED
 from bulk.storage.foreign_names import foreign_names
@@ -136,24 +136,22 @@ class Claim:
 
 
 @contextlib.contextmanager
-def refusing(path: Path) -> Iterator[None]:
+def refusing(path: Path, way_out: str = ANOTHER_RUN) -> Iterator[None]:
     """Turn errors of the system into errors for the user, while the run directory is made or opened."""
     try:
         yield
     except OSError as error:
-        raise unusable(path, error) from error
+        raise unusable(path, error, way_out) from error
 
 
-def unusable(path: Path, error: OSError, option: str = "--run-dir") -> BulkError:
-    """Return the error to raise when the run directory, or another that `option` names, can't be opened or made."""
+def unusable(path: Path, error: OSError, way_out: str = ANOTHER_RUN) -> BulkError:
+    """Return the error to raise when the run directory, or another folder, can't be opened or made."""
     reason = error.strerror or str(error)
     if error.errno in FULL:
         return RunStopped(f"{path}: {reason}; free some space, then give the same command again")
     if error.errno == errno.ELOOP:
         reason = "there is a symbolic link where a file of the run belongs; remove the link"
-    return RunDirectoryError(
-        f"{error.filename or path} can't be used: {reason}; correct that, or name another {option}"
-    )
+    return RunDirectoryError(f"{error.filename or path} can't be used: {reason}; correct that, or {way_out}")
 
 
 def read_holder(run_dir: Path) -> Holder | None:
@@ -212,10 +210,7 @@ def _refuse_foreign(run_dir: Path) -> None:
         return
     foreign = foreign_names(run_dir, BEFORE_LEDGER)
     if foreign:
-        raise RunDirectoryError(
-            f"{run_dir} is not a run directory: it holds {foreign} and no {LEDGER}; "
-            "name an empty or a new directory with --run-dir"
-        )
+        raise RunDirectoryError(f"{run_dir} is not a run directory: it holds {foreign} and no {LEDGER}; {ANOTHER_RUN}")
 
 
 def _lock(run_dir: Path, fd: int) -> int:
@@ -241,7 +236,7 @@ def _lock(run_dir: Path, fd: int) -> int:
 def _refuse_held(run_dir: Path) -> NoReturn:
     holder = read_holder(run_dir)
     who = f"process {holder.pid} on {holder.host}" if holder else "another process"
-    raise RunDirectoryError(f"{run_dir} is in use by {who}; wait until it has ended, or name another --run-dir")
+    raise RunDirectoryError(f"{run_dir} is in use by {who}; wait until it has ended, or {ANOTHER_RUN}")
 
 
 def _make_private(run_dir: Path) -> None:

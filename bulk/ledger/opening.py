@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import orjson
 
-from bulk.errors import RunDirectoryError
+from bulk.errors import ANOTHER_RUN, RunDirectoryError
 from bulk.ledger import database, seal
 from bulk.ledger.directory import RESULTS
 from bulk.ledger.records import RunIdentity
@@ -103,7 +103,7 @@ def refuse_other_run(path: Path, identity: RunIdentity) -> None:
     if changed:
         raise RunDirectoryError(
             f"{path.parent} belongs to another run: {' and '.join(changed)} changed since it began; undo that, "
-            "or start a new run with another --run-dir"
+            f"or {ANOTHER_RUN}"
         )
     if elsewhere:
         raise RunDirectoryError(

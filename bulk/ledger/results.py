@@ -23,7 +23,7 @@ import msgspec
 import orjson
 
 from bulk.clock import iso_utc
-from bulk.errors import RunDirectoryError
+from bulk.errors import ANOTHER_RUN, RunDirectoryError
 from bulk.ledger.records import Finished
 from bulk.model import Encoded, OutcomeKind
 from bulk.redaction import redact_lines
@@ -178,7 +178,7 @@ def _split(data: bytes, run: Sequence[tuple[int, int]]) -> Iterator[bytes]:
         if len(line) != length or line[:1] != b"{" or line[-1:] != b"\n":
             raise RunDirectoryError(
                 f"results.jsonl is damaged: it holds no line at byte {position:,}, where the ledger has one; "
-                "restore the run directory from a copy, or run with another --run-dir"
+                f"restore the run directory from a copy, or {ANOTHER_RUN}"
             )
         yield line
 
@@ -200,10 +200,15 @@ class ResultsFile:
         """Open for appending after byte `end`; a torn tail behind it is cut off.
 
         Raises:
-            RunDirectoryError: the file is shorter than `end`, so lines of it are gone.
+            RunDirectoryError: the file is gone or shorter than `end`, so lines of it are gone.
             OSError: the file can't be opened or written; a symbolic link is not followed.
         """
-        fd = open_private(path, os.O_RDWR | os.O_APPEND | (0 if end else os.O_CREAT))
+        try:
+            fd = open_private(path, os.O_RDWR | os.O_APPEND | (0 if end else os.O_CREAT))
+        except FileNotFoundError:
+            raise RunDirectoryError(
+                f"{path} is gone, and nothing else holds its lines; restore it from a copy, or {ANOTHER_RUN}"
+            ) from None
         try:
             refuse_short(path, fd, end)
             if os.fstat(fd).st_size > end:
@@ -272,7 +277,7 @@ def refuse_short(path: Path, fd: int, end: int) -> None:
     if size < end:
         raise RunDirectoryError(
             f"{path} is damaged: it has {size:,} bytes and the ledger knows {end:,}; "
-            "restore it from a copy, or run with another --run-dir"
+            f"restore it from a copy, or {ANOTHER_RUN}"
         )
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import msgspec
 
-from bulk.errors import RunDirectoryError
+from bulk.errors import ANOTHER_RUN, RunDirectoryError
 from bulk.ledger import database
 from bulk.storage.private_files import open_private, open_regular, sync_directory, write_all
 
@@ -36,7 +36,7 @@ CHECKED_BYTES = 1024 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
 _WIDTH = 160
 _WAL_MODE = 2
-WAY_OUT = "restore the whole run directory from one copy, or run with another --run-dir"
+WAY_OUT = f"restore the whole run directory from one copy, or {ANOTHER_RUN}"
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True):

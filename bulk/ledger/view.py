@@ -394,4 +394,4 @@ def _status(data: bytes | None) -> RunStatus | None:
 
 
 def _unreadable(path: Path, error: OSError) -> RunDirectoryError:
-    return RunDirectoryError(f"{path} can't be read: {error.strerror}")
+    return RunDirectoryError(f"{path} can't be read: {error.strerror}; correct that, or restore it from a copy")

@@ -163,7 +163,7 @@ def _at(path: str, roots: Mapping[str, Any], also: Sequence[str]) -> Any:
     for name in rest.split("."):
         if isinstance(value, dict) and name in value:
             value = value[name]
-        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+        elif isinstance(value, list) and name.isdecimal() and len(name) < 20 and int(name) < len(value):
             value = value[int(name)]
         else:
             return _MISSING

@@ -6,7 +6,9 @@ variable.
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import TypeVar
 
@@ -178,17 +180,20 @@ def _concurrency(given: object) -> int:
 
 
 def _api_version(text: str) -> str:
-    if not _API_VERSION.fullmatch(text):
-        raise ValueError('expected a date in quotes, such as "2026-03-10"')
-    return text
+    with suppress(ValueError):
+        if _API_VERSION.fullmatch(text):
+            return date.fromisoformat(text).isoformat()
+    raise ValueError('expected a date in quotes, such as "2026-03-10"')
 
 
 def _file(given: object, folder: Path) -> Path | None:
     if not isinstance(given, str) or not given:
         raise ValueError(f"expected the path of a file, got {quantities.kind_of(given)}")
     path = platform_section.absolute(given, folder)
-    if "\0" in given or not path.is_file():
+    if "\0" in given or not path.exists():
         raise ValueError("there is no such file")
+    if not path.is_file():
+        raise ValueError(f"is {'a folder' if path.is_dir() else 'not a regular file'}; name a file")
     return path
 
 

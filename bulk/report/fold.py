@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from bulk.clock import Clock
-from bulk.errors import RunDirectoryError
+from bulk.errors import ANOTHER_RUN, RunDirectoryError
 from bulk.exit_codes import MEANINGS
 from bulk.ledger.directory import RESULTS
 from bulk.ledger.records import Action, Epoch
@@ -148,9 +148,7 @@ def _tally(view: LedgerView, names: Sequence[str], time: ActiveTime) -> Tally:
             tally.read(view.lines())
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         place = view.run_dir / RESULTS
-        raise RunDirectoryError(
-            f"{place} is damaged: {error}; restore it from a copy, or run with another --run-dir"
-        ) from error
+        raise RunDirectoryError(f"{place} is damaged: {error}; restore it from a copy, or {ANOTHER_RUN}") from error
     return tally
 
 

@@ -6,7 +6,6 @@ opens a file or a socket.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +27,10 @@ FAULT_KINDS = (
     "forbidden",
 )
 RATE_LIMIT_FAULT = "rate_limit:"
+MOST_WAIT_S = 3_600
+"""The longest latency, and the longest time for which a new token is not taken (seconds)."""
+MOST_TOKEN_S = 366 * 86_400
+"""The longest life of a token of the command line (seconds)."""
 HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 BASE_PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
 
@@ -102,7 +105,7 @@ class Settings:
         rate_limits: allowances by category; a category that is not named keeps its default.
         rate_limit_off: no limits at all, and `GET /rate_limit` is 404.
         tokens: tokens besides those of the data.
-        latency_ms: how long every request takes besides its own work (milliseconds, >= 0).
+        latency_ms: how long every request takes besides its own work (milliseconds).
         faults: share (0 to 1) of requests hit by each kind; only `rate_limit:KIND` hits `GET /rate_limit`.
         fault_seed: the same seed and order of requests gives the same faults.
         journal: file that gets one JSON line for each request; None: none.
@@ -135,12 +138,17 @@ class Settings:
             raise SettingError(f"vendor {self.vendor!r} is unknown: use service or github")
         if not 0 <= self.port <= 65535:
             raise SettingError(f"port {self.port} is not between 0 and 65535 (0 takes any free port)")
-        if not math.isfinite(self.latency_ms) or self.latency_ms < 0:
-            raise SettingError(f"latency {self.latency_ms:g} is not a number of milliseconds from 0 on, as in 25")
+        if not 0 <= self.latency_ms <= MOST_WAIT_S * 1000:  # not so for nan either
+            most = f"from 0 to {MOST_WAIT_S * 1000:,}"
+            raise SettingError(f"--latency {self.latency_ms:g} is not a number of milliseconds {most}, as in 25")
         if self.etag not in ("", *ETAGS):
             raise SettingError(f"--etag {self.etag!r} is unknown: use token or content")
-        if not math.isfinite(self.mint_lag_s) or self.mint_lag_s < 0:
-            raise SettingError(f"--mint-lag {self.mint_lag_s:g} is not a number of seconds from 0 on, as in 4")
+        if not 0 <= self.mint_lag_s <= MOST_WAIT_S:
+            raise SettingError(
+                f"--mint-lag {self.mint_lag_s:g} is not a number of seconds from 0 to {MOST_WAIT_S:,}, as in 4"
+            )
+        if any(token.seconds is not None and not 0 <= token.seconds <= MOST_TOKEN_S for token in self.tokens):
+            raise SettingError(f"--token: a token ends after 0 to {MOST_TOKEN_S:,} seconds, as in rehearsal=alice:90")
         for category in self.rate_limits:
             if category not in DEFAULT_RATE_LIMITS:
                 raise SettingError(f"rate limit of {category!r}: the categories are {', '.join(DEFAULT_RATE_LIMITS)}")

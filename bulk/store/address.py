@@ -22,7 +22,7 @@ PASSWORD_FILE = (
     "put it into a file of mode 0600, as HOST:PORT:DATABASE:USER:PASSWORD, and let PGPASSFILE name that file"
 )
 _URI = ("postgresql://", "postgres://")
-_EXPECTED = "--store: expected a libpq URI, postgresql://USER@HOST/DATABASE, or service=NAME"
+_EXPECTED = "STORE: expected a libpq URI, postgresql://USER@HOST/DATABASE, or service=NAME"
 _SECRETS = ("password", "sslpassword")
 _ROOTS = Path(".postgresql", "root.crt")
 """The file below the user's home that lists the authorities that libpq trusts; it need not exist."""
@@ -57,7 +57,7 @@ def read(text: str) -> StoreAddress:
     except psycopg.Error:
         raise UsageError(_EXPECTED) from None
     if any(found.get(name) for name in _SECRETS) or ":" in str(found.get("user", "")):  # u%3Apassword@ is one user
-        raise UsageError(f"--store: a password must not stand on a command line; {PASSWORD_FILE}")
+        raise UsageError(f"STORE: a password must not stand on a command line; {PASSWORD_FILE}")
     service = found.get("service") or os.environ.get("PGSERVICE")
     if service:
         found = {**_service(str(service)), **found}
@@ -77,7 +77,7 @@ def _proof(found: Mapping[str, object]) -> dict[str, str]:
         UsageError: the address or the environment asks for a weaker `sslmode`.
     """
     if (found.get("sslmode") or os.environ.get("PGSSLMODE") or VERIFIED) != VERIFIED:
-        raise UsageError(f"--store: its host is another machine: only sslmode={VERIFIED} tells who answers")
+        raise UsageError(f"STORE: its host is another machine: only sslmode={VERIFIED} tells who answers")
     more = {"sslmode": VERIFIED}
     if not (found.get("sslrootcert") or os.environ.get("PGSSLROOTCERT") or (Path.home() / _ROOTS).exists()):
         more["sslrootcert"] = "system"

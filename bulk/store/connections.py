@@ -177,7 +177,7 @@ def connect(address: StoreAddress, purpose: str, ending: Ending | None = None) -
     info = connection.info  # the host that libpq really took, from service files, the environment and host names
     if not (is_here(info.host) and is_here(info.hostaddr)) and info.get_parameters().get("sslmode") != VERIFIED:
         connection.close()
-        raise UsageError(f"--store: {address} is another machine: it needs sslmode={VERIFIED}")
+        raise UsageError(f"STORE: {address} is another machine: it needs sslmode={VERIFIED}")
     return connection
 
 
@@ -185,7 +185,7 @@ def _unreached(address: StoreAddress, error: psycopg.Error) -> BulkError:
     said = said_by(error)
     if any(phrase in said for phrase in _HOPELESS):
         way_out = f"; {PASSWORD_FILE}" if "no password supplied" in said else ""
-        return UsageError(f"--store: {address} refuses: {said}{way_out}")
+        return UsageError(f"STORE: {address} refuses: {said}{way_out}")
     return RunStopped(f"the store {address} can't be reached: {said}; nothing recorded is lost")
 
 

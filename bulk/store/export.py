@@ -64,7 +64,7 @@ def export(
         RunDirectoryError: the run directory exists already, can't be written, or another export writes it.
         RunStopped: the store can't be reached, or the disk is full.
     """
-    with refusing(run_dir), _part_of(run_dir) as part:
+    with refusing(run_dir, "name another --run-dir"), _part_of(run_dir) as part:
         status = _write(store, run, part, merged)
         part.rename(run_dir)
     return status
@@ -77,7 +77,7 @@ def refuse_taken(run_dir: Path) -> Path:
         RunDirectoryError: the directory exists and is not empty, or it is the current folder.
     """
     place = run_dir.resolve()
-    with refusing(run_dir):
+    with refusing(run_dir, "name another --run-dir"):
         if place == Path.cwd() or (place.exists() and not (place.is_dir() and not any(place.iterdir()))):
             raise _taken(run_dir)
     return place
@@ -93,7 +93,7 @@ def try_place(run_dir: Path) -> None:
     Raises:
         BulkError: see `refuse_taken`; or the directory can't be made, or another export writes it.
     """
-    with refusing(run_dir), _part_of(run_dir) as part:
+    with refusing(run_dir, "name another --run-dir"), _part_of(run_dir) as part:
         part.rmdir()
 
 

@@ -104,6 +104,12 @@ def test_where_work_is_left_the_last_line_goes_on(exit_code: int, capsys: pytest
     assert capsys.readouterr().err.splitlines()[-1] == "bulk run a.yaml --run-dir runs/a"
 
 
+def test_a_run_that_began_and_lacks_a_budget_goes_on_too(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 2 of a command says that nothing began; of a run, that a budget has no room for what is left."""
+    cli_errors.say_how_to_go_on("bulk resume runs/a", 2, has_begun=True)
+    assert capsys.readouterr().err.splitlines()[-1] == "bulk resume runs/a"
+
+
 @pytest.mark.parametrize("exit_code", [0, 1, 2, 5, 6])
 def test_where_nothing_is_left_nothing_is_said(exit_code: int, capsys: pytest.CaptureFixture[str]) -> None:
     """A complete run and one that never began name no command to go on with."""

@@ -88,3 +88,37 @@ def test_a_value_without_text_is_refused(
         assert main([*words, ""]) == 2
         assert " is given an empty text: write a value" in capfd.readouterr().err
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        *(
+            (f"{command} --no-cache --cache x", "leave one of them out")
+            for command in ("run m.yaml", "resume run", "retry run", "audit m.yaml", "audit night m.yaml")
+        ),
+        ("audit tset m.yaml run", "Did you mean 'test'?"),
+        ("audit notfy run", "Did you mean 'notify'?"),
+        *(
+            (f"schedule m.yaml --cron * --emit {form} --image x", f"--image is of no use for {form}")
+            for form in ("systemd", "cron", "actions")
+        ),
+    ],
+)
+def test_words_that_do_not_go_together_are_refused(
+    line: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Neither of two opposites wins silently, and a word that does nothing is told: exit 2, before anything is read."""
+    monkeypatch.chdir(tmp_path)
+    assert main(line.split()) == 2
+    assert words in capfd.readouterr().err
+
+
+def test_a_manifest_may_be_called_nearly_as_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`bulk audit tests` is the audit of that manifest, where there is one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tests").write_text("version: 2\n")
+    assert main(["audit", "tests"]) == 2
+    assert "tests:1: version: " in capfd.readouterr().err

@@ -292,19 +292,32 @@ def test_closed_streams_are_no_error(closed: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_full_disk_behind_standard_output_is_told() -> None:
-    """Results that can't be written end the command with an error instead of being lost silently (Linux: /dev/full)."""
-    with open("/dev/full", "w") as full:
+@pytest.mark.parametrize(
+    ("place", "mode", "why"),
+    [("/dev/full", "w", "No space left on device"), ("/dev/null", "r", "Bad file descriptor")],
+    ids=["full", "not open for writing"],
+)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "operations contents.put",
+        "operations --json",
+        "run --help",
+        "--version",
+        "serve --port 0",
+        "sandbox",
+        "completion bash",
+    ],
+)
+def test_standard_output_that_can_not_be_written_is_told(line: str, place: str, mode: str, why: str) -> None:
+    """Results that can't be written end the command with an error that says so, instead of being lost silently or
+    blamed on something else (Linux: /dev/full)."""
+    with open(place, mode) as out:
         done = subprocess.run(
-            [sys.executable, "-m", "bulk", "operations", "contents.put"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
+            [sys.executable, "-m", "bulk", *line.split()], stdout=out, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert done.returncode == 5
-    assert "No space left on device" in done.stderr
-    assert "Traceback" not in done.stderr
+    told = f"bulk: standard output can't be written: {why}; send it to another place\n"
+    assert (done.returncode, done.stderr) == (5, told)
 
 
 def test_the_demo_keeps_nothing_where_something_is(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_lost_log_is_refused(tmp_path: Path) -> None:
     (newest / "ledger.db-wal").unlink()
     (newest / "ledger.db-shm").unlink()
     before = {path.name: path.read_bytes() for path in newest.iterdir()}
-    with pytest.raises(RunDirectoryError, match=r"ledger\.db-wal was lost.*with another --run-dir"):
+    with pytest.raises(RunDirectoryError, match=r"ledger\.db-wal was lost.*or begin another run: "):
         opened(newest, writes=WRITES)
     del before["run.lock"]
     assert {name: (newest / name).read_bytes() for name in before} == before

@@ -47,7 +47,7 @@ def test_it_goes_on_after_any_line(tmp_path: Path) -> None:
     assert keys(again) == [("readmes", index) for index in range(50) if index >= 40 or index % 3 == 0]
 
 
-@pytest.mark.parametrize("position", ["", "1", "1:2", "x:0:0", "0:-1:0", "0:0:0:0"])
+@pytest.mark.parametrize("position", [" ", "1", "1:2", "x:0:0", "0:-1:0", "0:0:0:0"])
 def test_what_is_no_position_is_refused(tmp_path: Path, position: str) -> None:
     """A position is what a line carries; anything else is an error with its place, exit 2."""
     Run(tmp_path / "run").epoch([finished()])

@@ -44,7 +44,7 @@ def _why(queue: PermitQueue, reserve: int) -> str:
         return f"the platform's limit of {name} is 0 requests: nothing that this run needs of it can be sent"
     return (
         f"limits.reserve keeps {reserve:,} of the {queue.hopeless_limit:,} requests of {name}: nothing is left to "
-        "send. Lower limits.reserve (or --reserve) and run the same command again."
+        "send. Lower limits.reserve (or its option: bulk run --reserve) and run the same command again."
     )
 
 

@@ -182,7 +182,7 @@ def read(path: Path) -> tuple[bytes, SeedFile]:
             f"--seed-data {path}: is not UTF-8, at byte {error.start + 1}: name a YAML or JSON file"
         ) from None
     except (ValueError, RecursionError) as error:  # errors of decoding, orjson and msgspec are ValueErrors
-        reason = " ".join(str(error).split())
+        reason = "nested too deep" if isinstance(error, RecursionError) else " ".join(str(error).split())
         raise SettingError(f"--seed-data {path}: {reason}") from None
     flaw = next(_flaws(seed), None)
     if flaw is not None:

@@ -205,3 +205,27 @@ def test_the_root_folder_is_no_run(home: Home) -> None:
     ):
         ran = home.run(*command)
         assert (ran.exit_code, "/ is not a run directory" in ran.err) == (5, True), (command, ran.err)
+
+
+@pytest.mark.parametrize("command", ["run", "resume", "audit"])
+def test_a_run_without_a_budget(tmp_path: Path, command: str) -> None:
+    """Where `--reserve` leaves nothing for a run, which is exit 2, the last line goes on all the same: of an audit, the
+    same command; a command that is refused before its run goes on ends with what is wrong."""
+    home, last = Home(tmp_path), "bulk resume run"
+    with served(tmp_path / "sandbox", "--rate-limit", "core=100/60") as sandbox:
+        items = [{"owner": "acme-eng", "repo": "hello-world"}]
+        home.manifest(sandbox.base_url, {"reads": {"operation": "readme.get", "items": items}})
+        line = ["run", "manifest.yaml", "--run-dir", "run"]
+        if command == "resume":
+            assert home.run(*line, "--max-duration", "0.001s").exit_code == 3
+            line = ["resume", "run"]
+        elif command == "audit":
+            line, last = ["audit", "manifest.yaml"], "bulk audit manifest.yaml --reserve 500"
+        ran = home.run(*line, "--reserve", "500")
+        assert (ran.exit_code, ran.err.splitlines()[-1]) == (2, last), ran.err
+        refused = home.run(*line, "--reserve", "5x")
+        assert (refused.exit_code, refused.err) == (
+            2,
+            "bulk: --reserve: expected a count such as 50 or a share such as 5%, got '5x'\n",
+        )
+        assert sandbox.requests() == []

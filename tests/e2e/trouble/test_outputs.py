@@ -110,6 +110,23 @@ def test_half_an_undo_goes_on(tmp_path: Path, home: Home) -> None:
         assert not list((home.folder / "undo.d").glob("*.part"))
 
 
+def test_a_report_that_can_not_be_printed_hides_no_work_left(tmp_path: Path, home: Home) -> None:
+    """Exit 5 where the run is complete; where work is left, the exit code and the last line are those of the run."""
+    with served(tmp_path / "sandbox") as sandbox:
+        where = {name: ITEM[name] for name in ("owner", "repo")}
+        items = [{**where, "id": str(number)} for number in range(50)]
+        jobs = {
+            "read": {"operation": "contents.get", "items": [{**each, "path": f"none/{each['id']}"} for each in items]}
+        }
+        home.manifest(sandbox.base_url, jobs, limits={"failures": 3, "concurrency": 1})
+        for name, more in (("stopped", ()), ("complete", ("--failures", "100%"))):
+            line = ["run", "manifest.yaml", "--run-dir", name, *QUIET, *more]
+            ran = home.run_any(["bash", "-c", '"$@" > /dev/full', "bash", *BULK, *line])
+            assert "standard output can't be written: No space left on device" in ran.err
+            assert ran.exit_code == (3 if name == "stopped" else 5), ran.err
+            assert (ran.err.splitlines()[-1] == f"bulk resume {name}") == (name == "stopped"), ran.err
+
+
 def test_a_schedule_overwrites_nothing(home: Home) -> None:
     """What somebody has edited stays (exit 2); the same command twice is the same."""
     home.manifest("https://code.example.com/api/v3", {"read": {"operation": "readme.get", "items": []}}, "read.yaml")

@@ -231,3 +231,29 @@ def test_a_failed_check_leaves_no_run_directory(home: Home, sandbox: Served) -> 
     assert not (home.folder / "runs").exists()
     assert not (home.folder / "run").exists()
     assert list((home.folder / "mine").iterdir()) == []
+
+
+def test_what_was_deleted_is_named_with_the_way_out(home: Home, sandbox: Served) -> None:
+    """A command without the manifest says which one makes `origin.json` again, and that does; of the results, which
+    nothing else holds, that a copy has to be there. Nothing is sent."""
+    assert home.run(*COMMAND).exit_code == 0
+    asked = len(sandbox.requests())
+    origin, results = home.folder / "run" / "origin.json", home.folder / "run" / "results.jsonl"
+    kept, lines = origin.read_bytes(), results.read_bytes()
+    origin.unlink()
+    for command in (("undo", "run", "-o", "undo.yaml"), ("audit", "notify", "run")):
+        refused = home.run(*command)
+        assert refused.exit_code == 5, refused.err
+        assert "origin.json is not there; this makes it again: bulk run MANIFEST --run-dir run\n" in refused.err
+    assert home.run(*COMMAND).exit_code == 0
+    assert origin.read_bytes() == kept
+    results.unlink()
+    refused = home.run(*COMMAND)
+    assert (refused.exit_code, "results.jsonl is gone, and nothing else holds its lines; restore" in refused.err) == (
+        5,
+        True,
+    ), refused.err
+    assert "correct that, or restore it from a copy" in home.run("report", "run").err
+    results.write_bytes(lines)
+    assert home.run(*COMMAND).exit_code == 0
+    assert len(sandbox.requests()) == asked

@@ -253,6 +253,15 @@ async def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
         assert not sandbox.context.state.is_new
 
 
+async def test_a_seed_that_is_nested_too_deep(tmp_path: Path) -> None:
+    """It is refused with what is wrong with it, and not with what the interpreter says."""
+    seed = tmp_path / "seed.yaml"
+    seed.write_text(f"tokens: {'[' * 5_000}{']' * 5_000}\n")
+    with pytest.raises(SettingError, match=r"seed.yaml: nested too deep"):
+        async with opened(Settings(seed_data=seed)):
+            pass
+
+
 async def test_a_directory_that_can_not_be_written(tmp_path: Path) -> None:
     """A state directory that can't be made is a SettingError."""
     (tmp_path / "file").write_text("")

@@ -1,5 +1,6 @@
 """`bulk audit`: one night of an audit; `bulk audit test` and `bulk audit notify`."""
 
+import difflib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,10 +9,10 @@ import click
 
 from bulk.cli import errors, foreground, output
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
+from bulk.cli.options import CACHE, LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
 from bulk.cli.out_file import try_out
 from bulk.errors import Interrupted, RunDirectoryError, UsageError
-from bulk.exit_codes import RESUMABLE, ExitCode
+from bulk.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from bulk.audit.history import History
@@ -30,7 +31,14 @@ class Audit(click.Group):
     """`bulk audit MANIFEST` is the command `night`, which needs no name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Insert the name `night` where a manifest or an option of that command comes first."""
+        """Insert the name `night` where a manifest or an option of that command comes first.
+
+        Raises:
+            NoSuchCommand: what comes first looks like the name of a command, and no such file is there.
+        """
+        near = difflib.get_close_matches(args[0], self.commands, cutoff=0.7) if args else []
+        if near and args[0] not in self.commands and not Path(args[0]).exists():
+            raise click.NoSuchCommand(args[0], possibilities=near, ctx=ctx)
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
             args = ["night", *args]
         return super().parse_args(ctx, args)
@@ -63,8 +71,8 @@ def audit() -> None:
 @click.option("--no-notify", is_flag=True, help="Tell nobody.")
 @_rendering
 @overriding(*MANIFEST, *PLATFORM, *LIMITS)
-@click.option("--cache", metavar="DIR", type=click.Path(path_type=Path), help="Where reads are remembered.")
-@click.option("--no-cache", is_flag=True, help="Remember no reads.")
+@CACHE[0]
+@CACHE[1]
 @click.option(
     "--progress", type=click.Choice(("auto", "rich", "plain", "json", "none")), default="auto", show_default=True
 )
@@ -119,8 +127,7 @@ def night(
                 _tell(result, history, manifest.resolve().parent, prepared.settings.notify)
             if result.is_compared:
                 _prune(history, prepared.settings, now)
-    if result.exit_code in RESUMABLE:
-        errors.say_how_to_go_on(_command(), result.exit_code)
+    errors.say_how_to_go_on(_command(), result.exit_code, has_begun=True)
     return result.exit_code
 
 

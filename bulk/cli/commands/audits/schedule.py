@@ -56,6 +56,8 @@ def schedule(
     from bulk.clock import Clock
     from bulk.manifest.reading import read_manifest
 
+    if image is not None and form != "kubernetes":
+        raise UsageError(f"--image is of no use for {form}: it goes with --emit kubernetes")
     times, now = times_of(cron, zone), datetime.fromtimestamp(Clock().now(), UTC)
     read = read_manifest(manifest, overrides, os.environ)
     emitted = emit(

@@ -30,8 +30,8 @@ in_store = click.option("--store", help=f"The run is in this store: {_FORM}.", *
 needed_store = click.option("--store", required=True, help=f"The store: {_FORM}.", **_options)
 
 
-def need_client(option: str) -> None:
-    """Require the client of PostgreSQL.
+def need_client(what: str) -> None:
+    """Require the client of PostgreSQL, which `what` needs.
 
     Raises:
         UsageError: the client is not installed.
@@ -39,7 +39,7 @@ def need_client(option: str) -> None:
     try:
         import psycopg as _needed  # noqa: F401 - plain Bulk is without it
     except ImportError:
-        raise UsageError(f"{option} needs PostgreSQL's client: pip install 'bulkops[cluster]'") from None
+        raise UsageError(f"{what} needs PostgreSQL's client: pip install 'bulkops[cluster]'") from None
 
 
 def who() -> str:
@@ -54,7 +54,7 @@ def reached(text: str, purpose: str) -> Iterator["StoreConnection"]:
     Raises:
         UsageError: `text` is no address, or a package that a store needs is not installed.
     """
-    need_client("--store")
+    need_client("a store")
     from bulk.store import address
     from bulk.store.connections import StoreConnection
     from bulk.store.server.shared_server import looked_at

@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bulk import quantities
 from bulk.cli import event_loop, output
 from bulk.cli.commands.migrations import sandbox_run
 from bulk.cli.logs import Command
 from bulk.cli.options import CREDENTIALS_FILE, LIMITS, MANIFEST, PLATFORM, RunDirectory, as_json, overriding
 from bulk.errors import UsageError
+from bulk.flaws import shown
 
 MOST_TOKENS = 1_000
 MOST_ASSUMED = 10_000_000
 MOST_WINDOW_S = 3_600
+MOST_BUDGET = 10**9
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
@@ -124,25 +127,29 @@ def rehearse(
 
 def _tokens(text: str | Path | None) -> int | None:
     """Return the number of tokens that was given instead of a file; None where `text` is no number."""
-    if text is None or not str(text).isdigit():
+    if text is None or not str(text).isdecimal():
         return None
-    if not 1 <= int(str(text)) <= MOST_TOKENS:
-        raise UsageError(f"--credentials {text}: expected a number from 1 to {MOST_TOKENS}, or a file")
-    return int(str(text))
+    try:
+        return quantities.count(str(text), 1, MOST_TOKENS)
+    except ValueError:
+        raise UsageError(
+            f"--credentials {shown(str(text))}: expected a number from 1 to {MOST_TOKENS}, or a file"
+        ) from None
 
 
 def _budget(text: str) -> tuple[str, tuple[int, float]]:
     name, _, rest = text.partition("=")
     count, _, seconds = rest.partition("/")
-    if not name or not count.isdigit() or not seconds.isdigit() or not int(count) or not int(seconds):
-        raise UsageError(f"--budget {text!r}: write CATEGORY=N/SECONDS, as core=5000/3600")
-    if int(seconds) > MOST_WINDOW_S:
-        raise UsageError(f"--budget {text!r}: a window has at most {MOST_WINDOW_S:,} seconds")
-    return name, (int(count), float(seconds))
+    try:
+        found = name, (quantities.count(count, 1, MOST_BUDGET), float(quantities.count(seconds, 1, MOST_WINDOW_S)))
+    except ValueError as error:
+        raise UsageError(f"--budget {shown(text)}: {error}; write CATEGORY=N/SECONDS, as core=5000/3600") from None
+    if not name:
+        raise UsageError(f"--budget {shown(text)}: write CATEGORY=N/SECONDS, as core=5000/3600")
+    return found
 
 
 def _fault(text: str) -> tuple[str, float]:
-    from bulk import quantities
     from bulk.engine.rehearsal.model_platform import FAULTS
 
     name, _, share = text.partition("=")
@@ -152,14 +159,16 @@ def _fault(text: str) -> tuple[str, float]:
         fraction = None
     if name not in FAULTS or fraction is None or not 0.0 <= fraction <= 1.0:
         kinds = ", ".join(FAULTS)
-        raise UsageError(f"--fault {text!r}: write KIND=SHARE, as drop-after=1% or =0.01; the kinds are {kinds}")
+        raise UsageError(f"--fault {shown(text)}: write KIND=SHARE, as drop-after=1% or =0.01; the kinds are {kinds}")
     return name, fraction
 
 
 def _assumption(text: str) -> tuple[str, int]:
     name, _, count = text.partition("=")
-    if not name or not count.isdigit():
-        raise UsageError(f"--assume {text!r}: write JOB=COUNT, as hooks=500")
-    if int(count) > MOST_ASSUMED:
-        raise UsageError(f"--assume {text!r}: at most {MOST_ASSUMED:,} items are rehearsed")
-    return name, int(count)
+    try:
+        found = name, quantities.count(count, 0, MOST_ASSUMED)
+    except ValueError as error:
+        raise UsageError(f"--assume {shown(text)}: {error}; write JOB=COUNT, as hooks=500") from None
+    if not name:
+        raise UsageError(f"--assume {shown(text)}: write JOB=COUNT, as hooks=500")
+    return found
