@@ -26,7 +26,7 @@ import msgspec
 from bulk.clock import iso_utc
 from bulk.errors import RunDirectoryError
 from bulk.items.lines import SourceFlaw
-from bulk.items.sources import open_regular
+from bulk.items.sources import open_source
 from bulk.ledger.directory import unusable
 from bulk.storage.foreign_names import OF_FILE_SYSTEM, foreign_names
 from bulk.storage.private_files import DIRECTORY_MODE, open_private, replacing
@@ -210,7 +210,7 @@ class History:
 
 def _index(path: Path, name: str) -> _Index:
     try:
-        with open_regular(path) as file:
+        with open_source(path) as file:
             index = msgspec.json.decode(file.read(), type=_Index)
     except SourceFlaw as flaw:
         if isinstance(flaw.__cause__, FileNotFoundError) and not path.is_symlink():

@@ -8,7 +8,6 @@ import bisect
 import functools
 import hashlib
 import os
-import stat
 from array import array
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from bulk.flaws import shown
 from bulk.items.sources import near_names
 from bulk.manifest.manifest import CheckedFile, Entry
 from bulk.operation import AnyOperation, Item, ItemFlaw
+from bulk.storage.private_files import NotRegular, open_regular
 
 MOST_FILE_BYTES = 100 * 1024 * 1024
 """Largest file that an item may name (bytes). Source: specification, Limits."""
@@ -102,17 +102,13 @@ def read_inside(folder: Path, name: str) -> bytes:
         real = root.joinpath(name).resolve(strict=True)
         if not real.is_relative_to(root):
             raise FileError(f"{shown(name)} lies outside the manifest's folder, itself or through a link")
-        fd = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            os.close(fd)
-            raise FileError(f"{shown(name)} is not a regular file")
-        with open(fd, "rb") as file:
-            if status.st_size > MOST_FILE_BYTES:
-                raise FileError(
-                    f"{shown(name)} has {status.st_size:,} bytes; the most is {MOST_FILE_BYTES:,} (100 MiB)"
-                )
+        with open(open_regular(real), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > MOST_FILE_BYTES:
+                raise FileError(f"{shown(name)} has {size:,} bytes; the most is {MOST_FILE_BYTES:,} (100 MiB)")
             data = file.read(MOST_FILE_BYTES + 1)
+    except NotRegular:
+        raise FileError(f"{shown(name)} is not a regular file") from None
     except FileNotFoundError:
         near = near_names(root / name)
         raise FileError(f"there is no file {shown(name)} below the manifest's folder{near}") from None

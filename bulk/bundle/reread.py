@@ -25,7 +25,7 @@ from bulk.capabilities import file_fields
 from bulk.errors import RunDirectoryError
 from bulk.items.decoding import UNREADABLE, ItemReader
 from bulk.items.lines import SourceFlaw
-from bulk.items.sources import open_regular
+from bulk.items.sources import open_source
 from bulk.manifest.manifest import CheckedFile, Entry, Job
 from bulk.operation import Item
 
@@ -114,7 +114,7 @@ class Place:
             return self._reader.from_mapping((self._job.items or ())[number])
         if self._fd < 0:
             try:
-                with open_regular(self._path) as file:
+                with open_source(self._path) as file:
                     self._fd = os.dup(file.fileno())
             except (OSError, SourceFlaw) as flaw:
                 raise RunDirectoryError(f"{self._path}: its items are needed to go on: {flaw}") from flaw

@@ -4,9 +4,6 @@ So an index, a spool or a ledger never holds a secret of an item. A file must be
 others. The content of a place is never shown. Source: interface.md §2 and §4; failures.md rows 61, 62.
 """
 
-import os
-import shlex
-import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +14,7 @@ import msgspec
 
 from bulk.capabilities import FileError, secret_fields
 from bulk.operation import AnyOperation, Item
+from bulk.storage.private_files import NoSecret, read_secret
 
 MOST_BYTES = 4096
 """Longest secret (bytes)."""
@@ -92,24 +90,9 @@ def _held(places: SecretPlaces, remember: Callable[[str], None], field: str, giv
 
 def _text_of(path: Path) -> str:
     try:
-        # without waiting, so that a FIFO can't hang us
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not a file name"
-        raise FileError(f"{path} can't be read: {reason}") from None
-    try:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode):
-            raise FileError(f"{path} is not a regular file")
-        if about.st_uid != os.geteuid():
-            raise FileError(f"{path} belongs to another user; copy it and run chmod 600 on the copy")
-        if stat.S_IMODE(about.st_mode) & 0o077:
-            raise FileError(f"{path} is open to others; run: chmod 600 {shlex.quote(str(path))}")
-        raw = os.read(descriptor, MOST_BYTES + 3).rstrip(b"\r\n")
-    except OSError as error:
-        raise FileError(f"{path} can't be read: {error.strerror}") from None
-    finally:
-        os.close(descriptor)
+        raw = read_secret(path, MOST_BYTES + 3).rstrip(b"\r\n")
+    except NoSecret as flaw:
+        raise FileError(str(flaw)) from None
     if not raw:
         raise FileError(f"{path} is empty")
     if len(raw) > MOST_BYTES:

@@ -150,11 +150,12 @@ class ControlServer:
                 raise Refused(f"a request has at most {LINE_BYTES:,} bytes", 2)
             try:
                 ask = ask_of(line)
-                answer = self._steered.answer(ask, f"{user} ({ask.who[:40]})")
+                who = f"{user} ({ask.who[:40]})"
+                if ask.verb == "watch":
+                    return await self._show(connection, ask, who)
+                answer = self._steered.answer(ask, who)
             except Refused as refused:
-                ask, answer = None, self._steered.refusal(refused)
-            if ask is not None and ask.verb == "watch":
-                return await self._show(connection, ask, user)
+                answer = self._steered.refusal(refused)
             await self._send(connection, line_of(answer))
 
     async def _receive(self, connection: socket.socket) -> bytes:
@@ -173,12 +174,12 @@ class ControlServer:
         if data:
             raise OSError("nobody reads")
 
-    async def _show(self, connection: socket.socket, ask: Ask, user: str) -> None:
+    async def _show(self, connection: socket.socket, ask: Ask, who: str) -> None:
         """Show a status line again and again; a line is begun only when the one before has been taken."""
         left = b""
         while True:
             if not left:
-                left = line_of(self._steered.answer(ask, user))
+                left = line_of(self._steered.answer(ask, who))
             with contextlib.suppress(BlockingIOError):
                 left = left[connection.send(left) :]
             with anyio.move_on_after(WATCH_S):

@@ -22,8 +22,10 @@ from bulk.operation import AnyOperation, Item
 log = logging.getLogger("bulk.execute")
 
 CREATE, CHANGE, EQUAL, CONFLICT, PENDING, BLIND = "create", "change", "equal", "conflict", "pending", "unseen"
-VERDICTS: Final = (CREATE, CHANGE, EQUAL, CONFLICT, PENDING, BLIND)
-"""What a look finds. `pending`: what the item needs is not there yet. `unseen`: the item can't be looked at."""
+FAILED = "failed"
+VERDICTS: Final = (CREATE, CHANGE, EQUAL, CONFLICT, PENDING, BLIND, FAILED)
+"""What a look finds. `pending`: what the item needs is not there yet. `unseen`: the operation has nothing to look at.
+`failed`: the look failed, so that nothing is known, and the plan does not write the item."""
 
 _READS = ("GET", "HEAD")
 _CREATES = (Effect.CREATE, Effect.CREATE_UNIQUE)
@@ -114,8 +116,13 @@ async def look(sender: RequestSender, operation: AnyOperation, item: Item, conte
 def _verdict_of(outcome: Outcome) -> str:
     if outcome.kind in (OutcomeKind.UNCHANGED, OutcomeKind.SUCCEEDED, OutcomeKind.SKIPPED):
         return EQUAL
-    is_absent = outcome.error is not None and outcome.error.code is ErrorCode.NOT_FOUND
-    return PENDING if is_absent else CONFLICT
+    code = None if outcome.error is None else outcome.error.code
+    return PENDING if code is ErrorCode.NOT_FOUND else verdict_of_error(code)
+
+
+def verdict_of_error(code: str | None) -> str:
+    """Return whether an item that ended with an error met something else than it expects, or was not seen at all."""
+    return FAILED if code in NOT_SEEN else CONFLICT
 
 
 NOT_SEEN: Final = frozenset(

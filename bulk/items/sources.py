@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import itertools
 import os
-import stat
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -21,7 +20,7 @@ from bulk.items import csv_rows, json_array, lines
 from bulk.items.lines import CHUNK_BYTES, Read, Row, SourceFlaw
 from bulk.items.yaml_text import stream_list
 from bulk.operation import AnyOperation
-from bulk.storage.private_files import replacing
+from bulk.storage.private_files import NotRegular, open_regular, replacing
 
 STDIN = Path("-")
 """The path for `items: -`, which is standard input."""
@@ -79,7 +78,7 @@ class ItemsFile:
         """
         self._operation, self._defaults = operation, defaults
         self._format, self._compression = format_of(path)
-        self._file = open_regular(path)
+        self._file = open_source(path)
         self._hash = hashlib.sha256()
         self._is_hashed = is_hashed
         status = os.fstat(self._file.fileno())
@@ -165,14 +164,21 @@ class ItemsFile:
         return lambda _: next(expanded, b"")
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_source(path: Path) -> BinaryIO:
     """Open a regular file for reading; a FIFO or a device is neither waited for nor read.
 
     Raises:
         SourceFlaw: the file is missing, is no regular file, or can't be opened.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return open(open_regular(path, follows=True), "rb", buffering=0)
+    except NotRegular as error:
+        what = (
+            "is a folder; expected a file"
+            if path.is_dir()
+            else "is not a regular file; a run must be able to read it again"
+        )
+        raise SourceFlaw(what) from error
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         what = f"there is no such file{near_names(path)}" if is_missing else f"can't be opened: {error.strerror}"
@@ -181,13 +187,6 @@ def open_regular(path: Path) -> BinaryIO:
         raise SourceFlaw(what) from error
     except ValueError:
         raise SourceFlaw("can't be opened: its name holds a NUL character") from None
-    mode = os.fstat(fd).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(fd)
-        if stat.S_ISDIR(mode):
-            raise SourceFlaw("is a folder; expected a file")
-        raise SourceFlaw("is not a regular file; a run must be able to read it again")
-    return open(fd, "rb", buffering=0)
 
 
 def refuse_folder(path: Path) -> None:
@@ -222,7 +221,7 @@ def digest_of(path: Path) -> tuple[int, int, str]:
     Raises:
         SourceFlaw: the file can't be read.
     """
-    with open_regular(path) as file:
+    with open_source(path) as file:
         status = os.fstat(file.fileno())
         try:
             digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]

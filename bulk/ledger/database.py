@@ -19,7 +19,7 @@ import msgspec
 
 from bulk.errors import ANOTHER_RUN, BulkError, RunDirectoryError, RunStopped
 from bulk.ledger.records import RunIdentity
-from bulk.storage.private_files import open_private, sync_directory
+from bulk.storage.private_files import open_private, open_regular, sync_directory
 
 LEDGER = "ledger.db"
 
@@ -67,7 +67,7 @@ def refuse_foreign(path: Path) -> None:
         RunDirectoryError: the file is no ledger of Bulk, is cut short, or is newer than this program.
         OSError: the file can't be read.
     """
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+    with open(open_regular(path), "rb") as file:
         header = file.read(_HEADER_BYTES)
     if len(header) < _HEADER_BYTES and _MAGIC.startswith(header[: len(_MAGIC)]):
         raise damaged(path, "it is cut short")

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from bulk.flaws import Flaws, name_shown, unknown_name
 from bulk.items.lines import SourceFlaw
-from bulk.items.sources import open_regular
+from bulk.items.sources import open_source
 from bulk.items.yaml_text import Node, read_document
 from bulk.manifest import platform_section
 from bulk.manifest.credential_specs import (
@@ -43,7 +43,7 @@ def credentials_in(path: Path, flaws: Flaws, known: Mapping[str, str] = MappingP
     """
     shown = str(path)
     try:
-        with open_regular(path) as file:
+        with open_source(path) as file:
             root, repeated = read_document(file.read)
     except SourceFlaw as error:
         flaws.add(shown, error.line, error.field, error.message)

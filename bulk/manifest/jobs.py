@@ -221,7 +221,7 @@ class _JobReader:
                     path = platform_section.absolute(text, self._folder)
                     sources.refuse_folder(path)
                     sources.format_of(path)
-                    sources.open_regular(path).close()
+                    sources.open_source(path).close()
                 except ValueError as error:
                     self._fields.flaw("items", f"{shown(text)}: {error}")
                     return False

@@ -18,7 +18,7 @@ import msgspec
 from bulk.errors import Flaw, ManifestError
 from bulk.flaws import Flaws
 from bulk.items.lines import SourceFlaw
-from bulk.items.sources import open_regular
+from bulk.items.sources import open_source
 from bulk.items.yaml_text import Node, read_document
 from bulk.manifest import platform_section, variables
 from bulk.manifest.audit_section import audit_of
@@ -141,7 +141,7 @@ def _used_by_jobs(root: Node) -> frozenset[str]:
 
 def _content(path: Path, shown: str) -> bytes:
     try:
-        with open_regular(path) as file:
+        with open_source(path) as file:
             raw = file.read(MOST_MANIFEST_BYTES + 1)
     except SourceFlaw as flaw:
         message = flaw.message

@@ -1,13 +1,14 @@
 """Files and directories that only their owner may read, whatever the umask: how they are opened, written and synced.
 
 A disk that refuses becomes an error for the user (`stopped`). No function here follows a symbolic link in the last part
-of a name, but `read_regular`, and `open_regular` where it is told to. None waits for a FIFO or reads a device.
-Source: failures.md rows 49, 59, 64.
+of a name, but `read_regular` and `read_secret`, and `open_regular` where it is told to. None waits for a FIFO or reads
+a device: this is the only place that looks for them. Source: failures.md rows 49, 59, 64.
 """
 
 import contextlib
 import errno
 import os
+import shlex
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,14 @@ from bulk.errors import RunStopped
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+
+
+class NotRegular(OSError):
+    """There is a folder, a FIFO or a device in the place of a file."""
+
+
+class NoSecret(Exception):
+    """A file can't be read as a secret; the message names the file, says why, and the way out."""
 
 
 def open_private(name: str | Path, flags: int, dir_fd: int | None = None) -> int:
@@ -44,13 +53,14 @@ def open_regular(
         flags, dir_fd: as for `open_private`. follows: the last part of the name may be a symbolic link.
 
     Raises:
-        OSError: the file can't be opened, or is no regular file: a FIFO or a device is neither waited for nor read.
+        NotRegular: the file is no regular file: a FIFO or a device is neither waited for nor read.
+        OSError: the file can't be opened.
     """
     flags |= os.O_CLOEXEC | os.O_NONBLOCK | (0 if follows else os.O_NOFOLLOW)
     fd = os.open(name, flags, FILE_MODE, dir_fd=dir_fd)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise OSError(errno.EINVAL, "it is not a regular file", str(name))
+        raise NotRegular(errno.EINVAL, "it is not a regular file", str(name))
     return fd
 
 
@@ -65,6 +75,27 @@ def read_regular(path: Path, most: int = -1, *, follows: bool = True) -> bytes:
     """
     with open(open_regular(path, follows=follows), "rb") as file:
         return file.read(most)
+
+
+def read_secret(path: Path, most: int) -> bytes:
+    """Return the content of a file that belongs to this user and is closed to others, at most `most` bytes of it.
+
+    Raises:
+        NoSecret: the file can't be read, is no regular file, belongs to another user, or is open to others.
+    """
+    try:
+        with open(open_regular(path, follows=True), "rb", buffering=0) as file:
+            about = os.fstat(file.fileno())
+            if about.st_uid != os.geteuid():
+                raise NoSecret(f"{path} belongs to another user; copy it and run chmod 600 on the copy")
+            if stat.S_IMODE(about.st_mode) & 0o077:
+                raise NoSecret(f"{path} is open to others; run: chmod 600 {shlex.quote(str(path))}")
+            return file.read(most)
+    except NotRegular:
+        raise NoSecret(f"{path} is not a regular file") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not a file name"
+        raise NoSecret(f"{path} can't be read: {reason}") from None
 
 
 @contextlib.contextmanager

@@ -138,13 +138,20 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Participant(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker's part in a run: `status` is its last status as JSON; `shards`: how many shards it holds now (count)."""
+    """A worker's part in a run.
+
+    Attributes:
+        status: its last status, as JSON.
+        began_at, seen_at: when the worker began, and when the store last heard of it (UTC epoch seconds).
+        shards: how many shards it holds now (count).
+    """
 
     worker: str
     engine: str
     status: bytes | None
     exit_code: int | None
     why: str
+    began_at: float
     seen_at: float
     shards: int
 

@@ -163,6 +163,24 @@ async def test_only_so_many_are_connected(place: Path) -> None:
                 other.close()
 
 
+async def test_who_asks_is_told_alike(place: Path) -> None:
+    """Whatever is asked, the run hears the user and by what the question came, also where a status is watched."""
+    async with serving(place):
+        (asked,) = await said(place, line_of(Ask(verb="status", who="cli")))
+        with socket.socket(socket.AF_UNIX) as watching:
+            watching.connect(str(place / NAME))
+            watching.setblocking(False)
+            watching.send(line_of(Ask(verb="watch", who="cli")))
+            held = b""
+            with anyio.fail_after(60):
+                while b"\n" not in held:
+                    await anyio.wait_readable(watching)
+                    held += watching.recv(1 << 20)
+    watched = msgspec.json.decode(held.partition(b"\n")[0], type=Answer)
+    assert asked.in_force["who"].endswith(" (cli)")
+    assert watched.in_force["who"] == asked.in_force["who"]
+
+
 async def test_who_says_nothing_is_sent_away(place: Path) -> None:
     """A connection that is idle for five seconds is closed; one that watches is not, however slowly it reads."""
     async with serving(place):

@@ -10,6 +10,9 @@ import pytest
 from bulk.audit import audit as nights
 from bulk.audit.history import History
 from bulk.audit.policies.judging import FIXED, WAIVED
+from bulk.clock import Clock
+from bulk.serve.audits.histories import MOST_KEPT, Histories
+from bulk.serve.audits.rows import AuditRows
 from tests.audit.nights import ABSENT, FILES, POLICY, Nights
 from tests.browser.audits import KEPT, NIGHTS, POLICIES, write_fleet
 from tests.e2e.support.platform import Home, served
@@ -105,6 +108,20 @@ def test_changes_say_when_a_value_was_seen_first_and_last(asker: Asker, place: P
     night = history.nights[-1]
     only = asker.get(f"/audits/fleet/changes?night={night.run}&q=new.EXAMPLE").data
     assert (only["fitting"], only["night"]) == (night.changes, night.run)
+
+
+def test_nights_that_there_are_not_are_not_kept(place: Path) -> None:
+    """Whoever asks for other nights again and again fills no memory, and pushes nothing out of it."""
+    histories = Histories((place.parent,), Clock())
+    rows, audit = AuditRows(histories), histories.find("fleet")
+    assert audit is not None
+    last = rows.violations(audit, "", {}, "", 0)
+    kept = set(histories._kept)
+    for number in range(2 * MOST_KEPT):
+        page = rows.violations(audit, f"night-{number}", {}, "", 0)
+        assert (page.rows, page.is_cut, page.nights) == ([], False, last.nights)
+    assert set(histories._kept) == kept
+    assert rows.violations(audit, last.night, {}, "", 0) == last
 
 
 def test_nothing_else_is_opened(asker: Asker, place: Path, tmp_path: Path) -> None:

@@ -1,10 +1,26 @@
-"""A file of the run directory is there as a whole or not at all (failures.md row 49)."""
+"""A file of the run directory is there as a whole or not at all (failures.md row 49), and only files are read."""
 
+import os
+import re
 from pathlib import Path
 
 import pytest
 
-from bulk.storage.private_files import replacing
+from bulk.bundle.item_files import read_inside
+from bulk.capabilities import FileError
+from bulk.items.lines import SourceFlaw
+from bulk.items.sources import open_source
+from bulk.ledger.database import refuse_foreign
+from bulk.platform.cache.store_files import secret_of
+from bulk.storage.private_files import NoSecret, NotRegular, open_regular, read_secret, replacing
+
+ROOT = Path(__file__).parents[2]
+OTHERS = {
+    "bulk/platform/cache/store_files.py": "it may not open the file of a database that is in use",
+    "bulk/sandbox/files.py": "the sandbox imports nothing of the rest",
+    "bulk/store/server/shared_server.py": "its pipe is meant to be one",
+    "bulk/storage/private_files.py": "the one home",
+}
 
 
 def test_a_file_takes_its_place_when_it_is_whole(tmp_path: Path) -> None:
@@ -28,3 +44,31 @@ def test_a_block_that_fails_changes_nothing(tmp_path: Path) -> None:
         file.writelines([b"new", "no bytes"])  # type: ignore[list-item]
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("what", ["fifo", "folder", "/dev/zero"])
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path, what: str) -> None:
+    """failures.md row 59: whoever reads a file, for whatever: nothing waits for a FIFO, and no device is read."""
+    os.mkfifo(tmp_path / "fifo", 0o600)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "secret").symlink_to(tmp_path / what)
+    place = tmp_path / what
+    for refuses in (open_regular, refuse_foreign):
+        with pytest.raises(NotRegular):
+            refuses(place)
+    with pytest.raises(NotRegular):
+        secret_of(tmp_path)
+    with pytest.raises(NoSecret, match="not a regular file"):
+        read_secret(place, 100)
+    with pytest.raises(SourceFlaw, match="is a folder" if what == "folder" else "not a regular file"):
+        open_source(place)
+    with pytest.raises(FileError, match="not a regular file"):
+        read_inside(place.parent, place.name)
+
+
+def test_it_is_looked_for_in_one_place() -> None:
+    """No other module opens without waiting, or asks whether what it has opened is a file."""
+    looks = re.compile(r"O_NONBLOCK|S_ISREG")
+    paths = [path for folder in ("bulk", "jobs") for path in (ROOT / folder).rglob("*.py")]
+    found = {str(path.relative_to(ROOT)) for path in paths if looks.search(path.read_text(encoding="utf-8"))}
+    assert found == set(OTHERS)

@@ -1,18 +1,43 @@
 """What stands in a store: made once, by whoever may; and who may do what in it."""
 
+import re
 import threading
 from importlib import resources
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from bulk.errors import RunDirectoryError, RunStopped, UsageError
-from bulk.store import schema
+from bulk.store import schema, statements
 from bulk.store.leases import Leases
 from bulk.store.ledger import StoreLedger
 from tests.ledger.samples import STATUS, intent, record
 from tests.store.places import ENGINE, StorePlace, connection_to
 from tests.store.postgres import new_database, new_store
+
+ROOT = Path(__file__).parents[2]
+LOADED = re.compile(r"""statements\.load\("(\w+)"\)""")
+
+
+def test_every_statement_is_used() -> None:
+    """Each named statement is named in a module that loads its file, and each function of the store is called: what
+    nobody runs is right by chance only.
+    """
+    folder = ROOT / "bulk" / "store" / "sql"
+    sources = [path.read_text("utf-8") for path in (ROOT / "bulk").rglob("*.py")]
+    files = {path.stem: path.read_text("utf-8") for path in folder.glob("*.sql")}
+    unused, found = [], 0
+    for name in files:
+        users = "".join(source for source in sources if name in LOADED.findall(source))
+        named = list(statements.load(name))
+        found += len(named)
+        unused += [f"{name}.{each}" for each in named if f'"{each}"' not in users]
+    code = "".join(text for name, text in files.items() if name != "grants")
+    functions = re.findall(r"CREATE OR REPLACE FUNCTION (\w+)", code)
+    unused += [each for each in functions if len(re.findall(rf"\b{each}\(", code)) < 2]
+    assert unused == []
+    assert (found > 50, len(functions) > 5) == (True, True), "they were found"
 
 
 def as_user(postgres: str, text: str, name: str, *rights: str) -> str:

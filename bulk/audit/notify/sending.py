@@ -20,7 +20,7 @@ from bulk.audit.history import NOTIFIED, PAGES, History
 from bulk.audit.notify.message import Message, again, events_of, message_of
 from bulk.audit.result import AuditResult
 from bulk.items.lines import SourceFlaw
-from bulk.items.sources import open_regular
+from bulk.items.sources import open_source
 from bulk.manifest.audit_section import Target
 from bulk.platform.auth.credentials import child_environ
 from bulk.redaction import remember
@@ -172,7 +172,7 @@ def _url(source: str, environ: Mapping[str, str], folder: Path) -> tuple[str, st
 
 
 def _read(path: Path) -> str:
-    with open_regular(path) as file:
+    with open_source(path) as file:
         return file.read(MOST_URL_BYTES).decode()
 
 

@@ -19,7 +19,7 @@ import msgspec
 
 from bulk.flaws import Flaws, shown, unknown_name
 from bulk.items.lines import SourceFlaw
-from bulk.items.sources import open_regular
+from bulk.items.sources import open_source
 
 SEVERITIES = ("error", "warning", "note")
 FIELDS = ("policy", "severity", "fail_if", "key", "message", "description")
@@ -105,7 +105,7 @@ def _paths(folder: Path, pattern: str) -> list[Path]:
 def _read(path: Path, flaws: Flaws) -> Policy | None:
     place = str(path)
     try:
-        with open_regular(path) as file:
+        with open_source(path) as file:
             data = file.read(MOST_BYTES + 1)
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

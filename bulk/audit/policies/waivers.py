@@ -17,7 +17,7 @@ import msgspec
 from bulk.audit.policies.policy import Policy
 from bulk.flaws import Flaws, shown, unknown_name
 from bulk.items.lines import SourceFlaw
-from bulk.items.sources import open_regular
+from bulk.items.sources import open_source
 from bulk.items.yaml_text import Node, read_document
 from bulk.manifest.fields import Fields
 from bulk.report.diff.field_changes import canonical
@@ -78,7 +78,7 @@ def read_waivers(path: Path | None, policies: Sequence[Policy], today: datetime.
         return []
     flaws, place = Flaws(), str(path)
     try:
-        with open_regular(path) as file:
+        with open_source(path) as file:
             root, repeated = read_document(file.read)
     except OSError as error:
         flaws.add(place, 0, "", f"can't be read: {error.strerror}")

@@ -21,7 +21,17 @@ from bulk.engine.migrations.changed_things import Followers
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import CredentialRefused, RunStopped
-from bulk.execute.preview import CHANGE, CONFLICT, CREATE, EQUAL, PENDING, RECORD_BYTES, VERDICTS
+from bulk.execute.preview import (
+    CHANGE,
+    CONFLICT,
+    CREATE,
+    EQUAL,
+    FAILED,
+    PENDING,
+    RECORD_BYTES,
+    VERDICTS,
+    verdict_of_error,
+)
 from bulk.exit_codes import COMPLETE, ExitCode
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Manifest
@@ -47,7 +57,7 @@ class Look:
     Attributes:
         plan: the plan to be written to a file.
         requests: requests that were sent (count). free: those of them that were answered with 304 (count).
-        shown: the first items that would change or that are in conflict, in a few words.
+        shown: the first items that are not equal, in a few words.
     """
 
     plan: PlanFile
@@ -181,11 +191,12 @@ def verdict_of(row: dict[str, object]) -> tuple[str, str, str, dict[str, object]
     assert isinstance(item, dict), "every line has an item"
     if row["outcome"] == OutcomeKind.SUCCEEDED and isinstance(result, dict):
         return str(result["verdict"]), str(result["before"]), str(result["why"]), item
-    why = str(error["message"]) if isinstance(error, dict) else ""
+    why, code = (str(error["message"]), str(error["code"])) if isinstance(error, dict) else ("", None)
     is_superseded = row["outcome"] == OutcomeKind.SKIPPED
-    return EQUAL if is_superseded else CONFLICT, NO_DIGEST, why, item
+    return EQUAL if is_superseded else verdict_of_error(code), NO_DIGEST, why, item
 
 
 def _shown(job: Job, verdict: str, item: dict[str, object], why: str) -> str:
-    mark = {"create": "+", "change": "~", CONFLICT: "!", PENDING: "?"}.get(verdict, "·")
+    mark = {"create": "+", "change": "~", CONFLICT: "!", PENDING: "?", FAILED: "!"}.get(verdict, "·")
+    why = f"the look failed: {why}" if verdict == FAILED else why
     return f"{mark} {job.name} {label(item)}" + (f": {why}" if why else "")

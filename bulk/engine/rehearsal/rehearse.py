@@ -317,9 +317,9 @@ def _changes(model: Model, manifest: Manifest) -> list[tuple[str, Model, Any]]:
     limits = manifest.limits
     doubled = {name: budget.times(2) for name, budget in model.budgets.items()}
     lossy = {**model.faults, "drop-after": model.faults.get("drop-after", 0.0) + 0.01}
-    halved = max(1, limits.concurrency // 4)
+    quarter = max(1, limits.concurrency // 4)
     return [
         ("a second token", replace(model, budgets=doubled), limits),
-        (f"concurrency {halved}", model, replace(limits, concurrency=halved)),
+        (f"concurrency {quarter}", model, replace(limits, concurrency=quarter)),
         ("1% of the answers lost", replace(model, faults=lossy), limits),
     ]

@@ -10,11 +10,15 @@ from bulk.platform.classification import VerdictKind
 
 READ_TRIES = 6
 UNEXPLAINED_TRIES = 4
-"""Refusals without a reason in a row, after growing pauses, before they count as the answer."""
+"""How often one request may be refused without a reason, after growing pauses, before that counts as the answer.
+Whatever comes in between, the count goes on."""
 LIMITED_TRIES = 50
 """How often one request may run into a limit before it ends as `rate_limited` (failures.md row 78)."""
 TRIES_IN_TROUBLE = 48
 """How often a read is sent while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
+WRONG_MOST_S = 120.0
+"""How long a read that nobody else was served beside may get answers that prove nothing, one after the other and at
+least `READ_TRIES` of them (seconds). They are no outage, in which nothing is answered or 5xx."""
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 30.0
 
 WAITED_FOR = frozenset(
@@ -25,9 +29,9 @@ sent again."""
 
 
 class Patience:
-    """How often one request is tried again; see `note` for what counts."""
+    """How often one request is tried again; see `note` for what counts. `now`: monotonic."""
 
-    def __init__(self, governor: Governor, first: Tried) -> None:
+    def __init__(self, governor: Governor, first: Tried, now: float) -> None:
         self._governor = governor
         self.error = ""
         self._served = governor.served
@@ -37,9 +41,11 @@ class Patience:
         self._limited = 0
         self._wait_reasons = 0
         self._is_last_waited_for = self._is_last_unexplained = False
-        self.note(first, is_first=True)
+        self._wrong = 0
+        self._wrong_from = self._wrong_until = now
+        self.note(first, now, is_first=True)
 
-    def note(self, tried: Tried, is_first: bool = False) -> None:
+    def note(self, tried: Tried, now: float, is_first: bool = False) -> None:
         """Count what came of a send."""
         self.error = tried.error
         self._is_last_waited_for = tried.kind in WAITED_FOR
@@ -52,11 +58,23 @@ class Patience:
             self._tries += 1
             self._weights += 1.0 if is_first else weight(self._served, self._governor.served)
             self._served = self._governor.served
+            self._note_wrong(tried, now)
+
+    def _note_wrong(self, tried: Tried, now: float) -> None:
+        if tried.kind is not VerdictKind.BAD_RESPONSE:
+            self._wrong = 0
+            return
+        if not self._wrong:
+            self._wrong_from = now
+        self._wrong += 1
+        self._wrong_until = now
 
     @property
     def is_over(self) -> bool:
         """Whether the newest answer is the last word."""
         if self._unexplained >= UNEXPLAINED_TRIES or self._limited >= LIMITED_TRIES:
+            return True
+        if self._wrong >= READ_TRIES and self._wrong_until - self._wrong_from >= WRONG_MOST_S:
             return True
         return is_enough(self._weights, READ_TRIES) or self._tries >= TRIES_IN_TROUBLE
 

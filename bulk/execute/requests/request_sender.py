@@ -2,7 +2,8 @@
 
 Retries are entered only after a first failure (tenacity stands off the path of a request that goes well). A failure
 counts against the item as far as the platform served others meanwhile, or after very many; a platform in trouble
-fails no item. Source: operations.md (S: at most 6), failures.md rows 9, 10, 13, 19, 24, 25, 78.
+fails no item. A wrong answer that stays is the last word after two minutes. Source: operations.md (S: at most 6),
+failures.md rows 9, 10, 13, 19, 24, 25, 78.
 """
 
 import random
@@ -273,13 +274,13 @@ class RequestSender:
         return Tried(reply=answer, verdict=verdict)
 
     async def _read_again(self, request: Request, context: RequestContext, first: Tried) -> Tried:
-        patience = Patience(self._governor, first)
+        patience = Patience(self._governor, first, self._clock.monotonic())
 
         async def again() -> Tried:
             self.retries += 1
             context.tally.retries += 1
             tried = await self._followed(request, context, await self.once(request, context))
-            patience.note(tried)
+            patience.note(tried, self._clock.monotonic())
             return tried
 
         def wait(_: RetryCallState) -> float:

@@ -7,6 +7,7 @@ that the key never leaves its vault. Source: interface.md §2.
 import base64
 import binascii
 import json
+import logging
 import re
 import threading
 from collections.abc import Mapping
@@ -19,6 +20,8 @@ from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.printable import printable
 from bulk.redaction import redact
+
+log = logging.getLogger("bulk.platform.auth")
 
 KEY_BYTES = 16 * 1024
 """Longest private key (bytes)."""
@@ -108,37 +111,46 @@ class AppSigner:
         self.keys, self.client_id = max(1, len(self._keys)), spec.client_id
 
     def check(self, stop: threading.Event | None = None) -> None:
-        """Read every key once. Blocks while a program runs, until `stop` is set.
+        """Sign with every key once, and warn of each that can't be used while another can. Blocks while a program
+        runs, until `stop` is set.
 
         Raises:
-            CredentialMissing: a key can't be used, or the package that signs with keys is not installed.
+            CredentialMissing: no key can be used, or the package that signs with keys is not installed.
         """
         if self._keys and not can_sign():
             raise self._keys[0].missing(CANNOT_SIGN)
+        flaws = list[CredentialMissing]()
         for key in self._keys:
-            key.pem(stop)
+            try:
+                _signed_with(key, {}, stop).forget()
+            except CredentialMissing as flaw:
+                flaws.append(flaw)
+        if flaws and len(flaws) == len(self._keys):
+            raise flaws[0]
+        for each in flaws:
+            log.warning("%s; another key of the App is used", each)
 
     def signed(self, now: float, which: int = 0, stop: threading.Event | None = None) -> Secret:
         """Return a JWT that is good from `now` (UTC epoch seconds, platform time) for nine minutes. Blocks.
 
         Args:
-            which: number of the key. stop: a program is ended once this is set.
+            which: number of the key; where it can't be used, the next one that can is taken. stop: a program is ended
+                once this is set.
 
         Raises:
-            CredentialMissing: the key or the program can't be used.
+            CredentialMissing: no key can be used, or the program can't.
         """
         claims = {"iat": int(now) - EARLY_S, "exp": int(now) + LASTS_S, "iss": self._spec.client_id}
         if self._spec.sign:
             return _secret(self._by_program(claims, stop or threading.Event()))
-        import jwt  # imported only where a manifest has an App
-
-        pem = self._keys[which % len(self._keys)].pem(stop)
-        try:
-            return _secret(jwt.encode(claims, pem, algorithm="RS256"))
-        except (ValueError, TypeError, jwt.exceptions.PyJWTError):
-            error = self._keys[which % len(self._keys)].unusable(pem)
-            del pem  # no traceback may hold it
-            raise error from None
+        first: CredentialMissing | None = None
+        for number in range(which, which + len(self._keys)):
+            try:
+                return _signed_with(self._keys[number % len(self._keys)], claims, stop)
+            except CredentialMissing as flaw:
+                first = first or flaw
+        assert first is not None, "there is a key"
+        raise first
 
     def _by_program(self, claims: Mapping[str, object], stop: threading.Event) -> str:
         head = {"alg": "RS256", "typ": "JWT"}
@@ -153,6 +165,19 @@ class AppSigner:
                 "it has to sign its standard input (RSA, PKCS #1 v1.5, SHA-256)"
             )
         return (signed + b"." + _base64(signature)).decode()
+
+
+def _signed_with(key: PrivateKey, claims: Mapping[str, object], stop: threading.Event | None) -> Secret:
+    """Return a JWT that is signed with `key`; raise CredentialMissing if the key can't be used."""
+    import jwt  # imported only where a manifest has an App
+
+    pem = key.pem(stop)
+    try:
+        return _secret(jwt.encode(dict(claims), pem, algorithm="RS256"))
+    except (ValueError, TypeError, jwt.exceptions.PyJWTError):
+        error = key.unusable(pem)
+        del pem  # no traceback may hold it
+        raise error from None
 
 
 def _signature_in(printed: bytes) -> bytes | None:

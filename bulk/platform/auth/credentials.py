@@ -11,7 +11,6 @@ import re
 import selectors
 import shlex
 import signal
-import stat
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
@@ -27,6 +26,7 @@ from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.printable import printable
 from bulk.redaction import is_secret, redact
+from bulk.storage.private_files import NoSecret, read_secret
 
 T = TypeVar("T")
 
@@ -224,23 +224,9 @@ class Credential:
         path = self.path
         assert path is not None, "its source is a file"
         try:
-            # O_NONBLOCK, so that a FIFO can't make this wait
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError as error:
-            raise self.missing(f"{path} can't be read: {error.strerror}") from None
-        try:
-            about = os.fstat(descriptor)
-            if not stat.S_ISREG(about.st_mode):
-                raise self.missing(f"{path} is not a regular file")
-            if about.st_uid != os.geteuid():
-                raise self.missing(f"{path} belongs to another user; copy it and run chmod 600 on the copy")
-            if stat.S_IMODE(about.st_mode) & 0o077:
-                raise self.missing(f"{path} is open to others; run: chmod 600 {shlex.quote(str(path))}")
-            return os.read(descriptor, self.most_bytes + 3)
-        except OSError as error:
-            raise self.missing(f"{path} can't be read: {error.strerror}") from None
-        finally:
-            os.close(descriptor)
+            return read_secret(path, self.most_bytes + 3)
+        except NoSecret as flaw:
+            raise self.missing(str(flaw)) from None
 
     def arguments(self) -> list[str]:
         """Return the program of a `command:` and its arguments."""

@@ -42,7 +42,7 @@ class Installations:
         self.app, self._clock = app, clock
         self._by_login: dict[str, Installation] = {}
         self._missing: set[str] = set()
-        self._covered: dict[str, bool] = {}
+        self._covered: dict[tuple[int, str], bool] = {}
         self._looking = anyio.Lock()
         self._listed_at = -math.inf
 
@@ -83,16 +83,19 @@ class Installations:
     async def covers(self, number: int, path: str) -> bool:
         """Return whether an installation is for the repository of a path (`path_of`); True if that is not known."""
         async with self._looking:
-            if path not in self._covered:
-                try:
-                    found = await self._get(path)
-                except (CredentialRefused, CredentialMissing):
-                    return True
-                told = _installation(found.body) if found.status == 200 else None
-                self._covered[path] = found.status != 404 and (told is None or told.id == number)
-        return self._covered[path]
+            known = self._covered.get((number, path))
+            if known is not None:
+                return known
+            try:
+                found = await self._get(path)
+            except (CredentialRefused, CredentialMissing):
+                return True
+            told = _installation(found.body) if found.status == 200 else None
+            covers = self._covered[number, path] = found.status != 404 and (told is None or told.id == number)
+            return covers
 
     async def _list(self) -> None:
+        """List all installations, and forget what was found out of single ones: the App may be installed anew."""
         self._listed_at, page, found = self._clock.monotonic(), 1, dict[str, Installation]()
         while True:
             reply = await self._get(LIST, f"per_page={PAGE}&page={page}")
@@ -103,6 +106,8 @@ class Installations:
                     found[each.login] = each
             if len(entries) < PAGE:
                 self._by_login = found
+                self._missing.clear()
+                self._covered.clear()
                 return
             page += 1
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bulk.manifest.manifest import Platform
 from bulk.platform.auth.secrets import Secret
+from bulk.storage.private_files import read_regular
 
 SECRET_BYTES = 32
 """Length of the random secret of a directory (bytes)."""
@@ -49,7 +50,7 @@ def secret_of(directory: Path) -> bytes:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(os.urandom(SECRET_BYTES))
-    secret = path.read_bytes()
+    secret = read_regular(path)
     if len(secret) < SECRET_BYTES:
         raise ValueError("its secret is damaged")
     return secret

@@ -108,13 +108,15 @@ def environment(package: str) -> Environment:
     """Return the environment of a package's templates: it escapes values, and makes them safe as `shown` does."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    from bulk.report.render.template_cache import TemplateCache
+
+    options: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(
         loader=PackageLoader(package),
-        autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalized,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        bytecode_cache=TemplateCache(str(options)),
+        **options,
     )
     environment.filters.update(
         number=formatting.count,

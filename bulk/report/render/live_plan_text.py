@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from bulk.report.render.formatting import count, counted
 from bulk.report.render.terminal import aligned, line_of, safe
 
-VERDICTS = ("create", "change", "equal", "conflict", "pending", "unseen")
+VERDICTS = ("create", "change", "equal", "conflict", "pending", "unseen", "failed")
 
 
 def lines(

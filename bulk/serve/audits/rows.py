@@ -66,8 +66,12 @@ class AuditRows:
         Args:
             wanted: facts that rows must have: `policy`, `severity` and `status`.
         """
-        found = self._list(audit, f"violations {night}", lambda: self._violations_of(audit, night))
-        return _page(found, night or (found.nights[-1].run if found.nights else ""), wanted, query, first)
+        nights = self._kept(audit)
+        shown = next((each.run for each in reversed(nights) if night in ("", each.run)), None)
+        if shown is None:  # nothing is kept of other nights, whose names come from outside
+            return _page(_List((), nights, is_cut=False), night, wanted, query, first)
+        found = self._list(audit, f"violations {shown}", lambda: self._violations_of(audit, nights, shown))
+        return _page(found, shown, wanted, query, first)
 
     def changes(self, audit: Audit, night: str, wanted: Mapping[str, str], query: str, first: int) -> Page:
         """Return a page of the changes, the newest first; `night`: only those of the night of that run; empty: all.
@@ -81,12 +85,10 @@ class AuditRows:
     def _list(self, audit: Audit, what: str, make: Any) -> _List:
         return self._histories.cached(audit.path / NAME, what, lambda _: make()) or _List((), (), is_cut=False)
 
-    def _violations_of(self, audit: Audit, run: str) -> _List:
-        nights = self._kept(audit)
-        wanted = [night for night in nights if night.run == run] if run else nights[-1:]
-        result = self._histories.judged(audit, wanted[0].run) if wanted else None
+    def _violations_of(self, audit: Audit, nights: Sequence[Night], run: str) -> _List:
+        result = self._histories.judged(audit, run)
         if result is None:
-            return _List((), nights, is_cut=bool(wanted))
+            return _List((), nights, is_cut=True)
         found = sorted(result.judgement.violations, key=lambda each: each.status == FIXED)
         rows = [
             Row(

@@ -92,7 +92,7 @@ class ClusterData:
                 name=each.worker,
                 engine=each.engine,
                 state=_state(at - each.seen_at, is_working=each.exit_code is None and each.shards > 0),
-                began_at=each.seen_at,
+                began_at=each.began_at,
                 seen_at=each.seen_at,
                 silent_s=max(0.0, at - each.seen_at),
                 work=(_work(name, each.shards, each.exit_code, each.why, each.status),),

@@ -51,10 +51,6 @@ WHERE r.state IN ('pausing', 'stopping')
     AND NOT EXISTS (SELECT FROM shard s WHERE s.run = r.id AND s.lease_until > clock_timestamp())
 RETURNING r.id, r.state
 
--- name: drop_bundles
-DELETE FROM bundle_part b WHERE b.at < clock_timestamp() - interval '1 day'
-    AND NOT EXISTS (SELECT FROM run r WHERE r.bundle = b.bundle)
-
 -- name: drop_workers
 DELETE FROM worker w WHERE w.seen_at < clock_timestamp() - interval '7 days'
     AND NOT EXISTS (SELECT FROM participant p WHERE p.worker = w.id)

@@ -89,7 +89,8 @@ SELECT limits FROM run WHERE id = %s FOR NO KEY UPDATE
 UPDATE run SET limits = %s WHERE id = %s
 
 -- name: participants
-SELECT w.name, w.engine, p.status, p.exit_code, p.why, extract(epoch FROM w.seen_at)::float8,
+SELECT w.name, w.engine, p.status, p.exit_code, p.why, extract(epoch FROM w.began_at)::float8,
+    extract(epoch FROM w.seen_at)::float8,
     (SELECT count(*) FROM shard s WHERE s.run = p.run AND s.owner = p.worker AND s.lease_until > clock_timestamp())
 FROM participant p JOIN worker w ON w.id = p.worker WHERE p.run = %s ORDER BY p.worker
 

@@ -62,8 +62,8 @@ def test_what_was_approved_is_done_and_nothing_else(tmp_path: Path, home: Home) 
         first = len(sandbox.requests())
         assert (writes(sandbox), first <= 3 * FILES + 2) == ([], True)
         assert [line.split() for line in shown.splitlines()[2:4]] == [
-            ["readmes", "0", str(FILES), "0", "0", "0", "0"],
-            ["new", str(FILES), "0", "0", "0", "0", "0"],
+            ["readmes", "0", str(FILES), "0", "0", "0", "0", "0"],
+            ["new", str(FILES), "0", "0", "0", "0", "0", "0"],
         ]
         refused = home.run("run", "F.plan", "--progress", "none")
         assert (refused.exit_code, "bulk approve F.plan" in refused.err, writes(sandbox)) == (8, True, [])
@@ -141,8 +141,8 @@ def test_what_an_earlier_item_changes_needs_a_plan_of_its_own(tmp_path: Path, ho
         home.manifest(sandbox.base_url, jobs)
         shown = look(home)
         assert [line.split()[1:] for line in shown.splitlines()[2:6]] == [
-            ["1", "0", "0", "0", "0", "0"],
-            *[["0", "0", "0", "1", "0", "0"]] * 3,
+            ["1", "0", "0", "0", "0", "0", "0"],
+            *[["0", "0", "0", "1", "0", "0", "0"]] * 3,
         ]
         assert shown.count("an earlier item of the manifest changes it first") == 2
         home.run("approve", "F.plan")
@@ -169,7 +169,7 @@ def test_repositories_that_somebody_else_has_attached_since_are_stale(tmp_path: 
             jobs = {"attach": {"operation": "organization-configuration.attach", "items": items}}
             home.manifest(sandbox.base_url, jobs, f"{number}.yaml")
         planned = home.run("plan", "0.yaml", "--live", "-o", "F.plan")
-        assert planned.out.splitlines()[2].split() == ["attach", "0", "1", "0", "0", "0", "0"], planned.err
+        assert planned.out.splitlines()[2].split() == ["attach", "0", "1", "0", "0", "0", "0", "0"], planned.err
         home.run("approve", "F.plan")
         assert home.run("run", "1.yaml", "--progress", "none").exit_code == 0
         wait_for(lambda: "attached" in attachments(sandbox, "acme-eng", 2002), sandbox.process)  # a moment later
@@ -188,7 +188,7 @@ def test_a_file_where_nobody_can_see_the_place_is_pending(tmp_path: Path, home: 
         jobs = {"new": {"operation": "contents.put", "items": [{**write, **place} for place in places]}}
         home.manifest(sandbox.base_url, jobs)
         shown = look(home, "--diff", "3")
-        assert shown.splitlines()[2].split() == ["new", "1", "0", "0", "0", "2", "0"]
+        assert shown.splitlines()[2].split() == ["new", "1", "0", "0", "0", "2", "0", "0"]
         assert shown.count("no such repository or branch, or no permission") == 2
         assert len(sandbox.requests()) <= 6
 

@@ -14,6 +14,7 @@ from bulk.execute.requests.patience import (
     READ_TRIES,
     TRIES_IN_TROUBLE,
     UNEXPLAINED_TRIES,
+    WRONG_MOST_S,
     Patience,
 )
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
@@ -44,10 +45,10 @@ class Served:
 
 def tries_until_over(first: Tried, served: Served, grows: bool, *, fails: int = 0, most: int = 10_000) -> int:
     """How often `first` may come again before patience is over."""
-    patience, count = Patience(served, first), 1  # type: ignore[arg-type]  # it asks for nothing else
+    patience, count = Patience(served, first, 0.0), 1  # type: ignore[arg-type]  # it asks for nothing else
     while not patience.is_over and count < most:
         served.served = (served.served[0] + grows, served.served[1] + 1 + fails)
-        patience.note(first)
+        patience.note(first, 0.0)
         count += 1
     return count
 
@@ -84,13 +85,52 @@ def test_a_platform_that_serves_a_few_costs_nobody_a_read(fails: int, count: int
 @pytest.mark.interpreted
 def test_pauses_grow_to_a_cap_and_are_jittered() -> None:
     """Doubling from 0.2 s to 30 s, then jittered by up to a half; short where the governor does the waiting."""
-    patience, dice = Patience(Served(), LOST), random.Random(1)  # type: ignore[arg-type]
+    patience, dice = Patience(Served(), LOST, 0.0), random.Random(1)  # type: ignore[arg-type]
     wait_reasons = [patience.pause_s(dice) for _ in range(12)]
     for number, pause in enumerate(wait_reasons):
         most = min(PAUSE_MOST_S, PAUSE_FIRST_S * 2.0**number)
         assert most / 2 <= pause <= most
-    patience.note(tried(VerdictKind.LIMITED_SECONDARY, 429))
+    patience.note(tried(VerdictKind.LIMITED_SECONDARY, 429), 0.0)
     assert patience.pause_s(dice) < 0.02
+
+
+@pytest.mark.interpreted
+def test_refusals_without_a_reason_are_counted_together() -> None:
+    """Whatever comes between them, the fourth refusal without a reason is the answer."""
+    served, unexplained = Served(), tried(VerdictKind.UNEXPLAINED, 403)
+    patience = Patience(served, unexplained, 0.0)  # type: ignore[arg-type]
+    for number in range(2, UNEXPLAINED_TRIES + 1):
+        patience.note(LOST, 0.0)
+        assert not patience.is_over
+        patience.note(unexplained, 0.0)
+        assert patience.is_over == (number == UNEXPLAINED_TRIES)
+
+
+@pytest.mark.parametrize(
+    ("fate", "least_s", "most_s"),
+    [(answer(200, b"{}"), WRONG_MOST_S, WRONG_MOST_S + 60.0), (answer(502), 600.0, 1_800.0)],
+    ids=["wrong", "out of order"],
+)
+def test_a_last_read_ends_sooner_by_a_wrong_answer_than_in_an_outage(
+    folder: Path, fate: Fate, least_s: float, most_s: float
+) -> None:
+    """The last item of a run, beside which nobody is served: a wrong answer that stays ends it within three minutes,
+    and an outage of ten minutes never does.
+    """
+
+    def fate_of(exchange: Exchange) -> Fate:
+        return fate if "repo-00001/readme" in exchange.path else FINE
+
+    async def main() -> None:
+        async with world(folder, fate_of=fate_of) as made:
+            items = [READ, {**READ, "repo": "repo-00001"}]
+            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": items}})
+            assert (await made.run(manifest)).exit_code == 1
+            (line,) = (line for line in made.lines(manifest) if line["outcome"] == "failed")
+            assert least_s <= line["elapsed_ms"] / 1_000.0 <= most_s
+            assert line["attempts"] >= READ_TRIES
+
+    simulate(main)
 
 
 @pytest.mark.parametrize(

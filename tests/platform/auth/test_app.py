@@ -8,9 +8,9 @@ import pytest
 
 from bulk.manifest.credential_specs import AppSpec
 from bulk.model import Reply, Request
-from bulk.platform.auth.app import PAST_RESET_S, App
+from bulk.platform.auth.app import LIST, PAST_RESET_S, App
 from bulk.platform.auth.app_keys import AppSigner
-from bulk.platform.auth.installations import Installation, Installations, InstallationSource
+from bulk.platform.auth.installations import LIST_AGAIN_S, Installation, Installations, InstallationSource, path_of
 from bulk.platform.auth.secrets import Secret
 from tests.simulation.world import simulate
 from tests.virtual_time import START, VirtualClock
@@ -57,5 +57,42 @@ def test_a_limit_of_the_app_is_waited_for(tmp_path: Path, refusal: Reply, waited
         early = [at for at in sent if at < waited_s]
         assert (len(early) <= 4, len(sent) - len(early)) == (True, 50)
         assert waited_s <= min(set(sent) - set(early)) <= waited_s + PAST_RESET_S + 1.0
+
+    simulate(main)
+
+
+def test_an_app_that_is_installed_anew_is_looked_at_anew(tmp_path: Path) -> None:
+    """A repository that an installation did not cover, and an account without one, are asked for again once a new list
+    has the installation that came since."""
+    (tmp_path / "sign.py").write_text("import base64; print(base64.b64encode(b'x' * 256).decode())")
+    spec = AppSpec("Iv1.x", sign=f"command:{sys.executable} sign.py")
+
+    async def main() -> None:
+        clock, number = VirtualClock(), 1
+
+        async def send(request: Request, token: Secret) -> Reply:
+            await clock.sleep(0.1)
+            one = {"id": number, "account": {"login": "acme"}}
+            if request.path == LIST:
+                return Reply(status=200, headers={}, body=[one])
+            if request.method == "POST":
+                return MINTED if f"/{number}/" in request.path else Reply(status=404, headers={}, body={})
+            is_there = number == 2
+            return Reply(status=200 if is_there else 404, headers={}, body=one if is_there else {})
+
+        where = Installations(App(AppSigner("app", spec, {}, tmp_path), send, clock, clock.now), clock)
+        found = await where.find("acme")
+        assert found is not None
+        source = InstallationSource("app@acme", where, found, None)
+        assert await source.renew()
+        assert not await source.covers("acme", "api")
+        assert await where.find("other", path_of("other", "", "")) is None
+        await clock.sleep(LIST_AGAIN_S)
+        number = 2
+        assert not await source.covers("acme", "api"), "it is asked once"
+        assert await source.renew()
+        assert source.installation.id == 2
+        assert await source.covers("acme", "api")
+        assert await where.find("other", path_of("other", "", "")) is not None
 
     simulate(main)

@@ -19,6 +19,7 @@ from bulk.redaction import redact
 from bulk.redaction.known import MASK
 
 NOW = 1_800_000_000.7
+UNCHECKED: Any = {"verify_exp": False, "verify_iat": False}
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +42,7 @@ def test_a_jwt_says_who_and_for_how_long(key, tmp_path: Path) -> None:
     for source in ("file:app.pem", "env:KEY"):
         signer = AppSigner("app", AppSpec("Iv1.x", (source,)), variables, tmp_path)
         token = signer.signed(NOW).reveal()
-        options: Any = {"verify_exp": False, "verify_iat": False}
-        claims = jwt.decode(token, key.public_key(), algorithms=["RS256"], options=options)
+        claims = jwt.decode(token, key.public_key(), algorithms=["RS256"], options=UNCHECKED)
         assert claims == {"iat": int(NOW) - 60, "exp": int(NOW) + 540, "iss": "Iv1.x"}
 
 
@@ -54,6 +54,27 @@ def test_parts_of_a_jwt_are_secrets_too(key, tmp_path: Path) -> None:
         assert redact(f"x {part} y") == f"x {MASK} y"
     signed.forget()
     assert redact(f"x {signature} y") == f"x {signature} y"
+
+
+@pytest.mark.parametrize("content", [None, "no key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"])
+@pytest.mark.parametrize("order", [("file:app.pem", "env:KEY"), ("env:KEY", "file:app.pem")])
+def test_one_key_of_two_is_enough(
+    key, tmp_path: Path, content: str | None, order: tuple[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """While keys are exchanged, one may be gone or damaged: the other one signs, and a warning names the first; where
+    both are, the App is refused."""
+    if content is not None:
+        (tmp_path / "app.pem").write_text(content)
+        (tmp_path / "app.pem").chmod(0o600)
+    signer = AppSigner("app", AppSpec("Iv1.x", order), {"KEY": pem_of(key)}, tmp_path)
+    signer.check()
+    assert "app.pem" in caplog.text
+    for which in (0, 1):
+        jwt.decode(signer.signed(NOW, which).reveal(), key.public_key(), algorithms=["RS256"], options=UNCHECKED)
+    neither = AppSigner("app", AppSpec("Iv1.x", order), {}, tmp_path)
+    for refused in (neither.check, lambda: neither.signed(NOW)):
+        with pytest.raises(CredentialMissing):
+            refused()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from bulk.clock import iso_utc
 from bulk.cluster.budgets import encoded
 from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.shared_bucket import Hold, SharedBucket
@@ -73,6 +74,8 @@ def test_a_run_of_a_store_is_among_the_others(asker: Asker, place: StorePlace) -
         ("working", 2),
         ("idle", 0),
     ]
+    began_at = {iso_utc(row[0]) for row in place.sql("SELECT extract(epoch FROM began_at)::float8 FROM worker")}
+    assert all(each["began_at"] in began_at for each in page["shares"]["workers"])
     assert asker.get(f"/runs/store:{place.name}/plots").status == 200
     assert asker.get("/runs/store:nobody").status == 404
     text = asker.send("GET", "/metrics", {"Authorization": f"Bearer {asker.served.metrics_key}"}).body.decode()
