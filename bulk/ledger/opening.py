@@ -120,10 +120,14 @@ def refuse_other_results(path: Path, results: Path, end: int, writes: Collection
         writes: names of jobs that write.
 
     Raises:
-        RunDirectoryError: the results were edited or cut short, or the ledger is older than they are.
+        RunDirectoryError: the results are gone, were edited or cut short, or the ledger is older than they are.
         OSError: the results can't be read.
     """
-    if not end and not results.exists():
+    if not results.exists():
+        if end:
+            raise RunDirectoryError(
+                f"{results} is gone, and nothing else holds its lines; restore it from a copy, or {ANOTHER_RUN}"
+            )
         return
     with database.open_reader(path) as connection, open(open_regular(results), "rb") as file:
         refuse_short(results, file.fileno(), end)

@@ -200,15 +200,10 @@ class ResultsFile:
         """Open for appending after byte `end`; a torn tail behind it is cut off.
 
         Raises:
-            RunDirectoryError: the file is gone or shorter than `end`, so lines of it are gone.
+            RunDirectoryError: the file is shorter than `end`, so lines of it are gone.
             OSError: the file can't be opened or written; a symbolic link is not followed.
         """
-        try:
-            fd = open_private(path, os.O_RDWR | os.O_APPEND | (0 if end else os.O_CREAT))
-        except FileNotFoundError:
-            raise RunDirectoryError(
-                f"{path} is gone, and nothing else holds its lines; restore it from a copy, or {ANOTHER_RUN}"
-            ) from None
+        fd = open_private(path, os.O_RDWR | os.O_APPEND | (0 if end else os.O_CREAT))
         try:
             refuse_short(path, fd, end)
             if os.fstat(fd).st_size > end:
