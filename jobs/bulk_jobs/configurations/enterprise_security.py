@@ -30,7 +30,7 @@ from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs import accesses
 from bulk_jobs.result_types import ProductEnablement, SecuritySettings
-from bulk_jobs.shared import enterprises, names, polling, refusals
+from bulk_jobs.shared import enterprises, names, normal_forms, polling, refusals
 
 LINK = "secret_scanning_push_protection_custom_link"
 UNREADABLE = "advanced_security_enabled_new_user_namespace_repos"
@@ -212,6 +212,8 @@ class UpdateEnterpriseSecurity(
         given = _given(item)
         found = yield _look(item, is_fresh=True)
         if not _is_so(given, found.body):
+            if not all(_is_told(name, found.body.get(name)) for name in given):
+                return Undecided("a switch is shown as neither on nor off")
             return NotApplied("the settings are not as asked for")
         if UNREADABLE in given:
             return Undecided(_UNREADABLE_NOTE)
@@ -221,6 +223,8 @@ class UpdateEnterpriseSecurity(
         if not isinstance(before, dict) or not before:
             return Irreversible("what was set before can't be read")
         given = _given(item)
+        if not all(_is_told(name, value) for name, value in before.items()):
+            return Irreversible("a switch was shown as neither on nor off before")
         kept = {name: _plain(name, value) for name, value in before.items()}
         fields = {"enterprise": item.enterprise, **kept, "wait": True, "expect": {name: given[name] for name in before}}
         return Undo(operation=self.name, item=fields, loses=UNREADABLE if UNREADABLE in given else "")
@@ -308,7 +312,17 @@ def _is_so(given: dict[str, Any], shown: Any) -> bool:
 
 
 def _plain(name: str, value: Any) -> Any:
-    return value if name == LINK else bool(value)
+    """Return a setting in the form in which it is compared and sent. A null switch is off; a switch that is shown as
+    something else than on or off stays as it is, and equals neither."""
+    if name == LINK:
+        return value
+    form = normal_forms.switch(False if value is None else value)
+    return {"0": False, "1": True}.get(form, value)
+
+
+def _is_told(name: str, value: Any) -> bool:
+    """Return whether a shown setting is one that an item can have."""
+    return name == LINK or isinstance(_plain(name, value), bool)
 
 
 def _path(item: EnterpriseItem) -> str:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bulk.capabilities import Irreversible
 from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk_jobs.configurations.enterprise_security import (
     LINK,
@@ -47,6 +48,29 @@ def test_update_of_what_is_so():
     for fields in (ASKED, {**ASKED, PATTERNS: None}, {**ASKED, LINK: None}):
         driven = run(UPDATE, fields, reply(body=ON))
         assert (len(driven.requests), driven.outcome.kind) == (1, OutcomeKind.UNCHANGED)
+
+
+@pytest.mark.parametrize(("shown", "is_on"), [("true", True), ("False", False), (1, True), ("0", False), (None, False)])
+def test_a_switch_may_be_shown_in_another_form(shown, is_on):
+    """A text or a number that says on or off is read so, and nothing is written where it is as asked for."""
+    shows = reply(body={**OFF, SCANNING: shown})
+    same, other = {**ACME, SCANNING: is_on}, {**ACME, SCANNING: not is_on}
+    assert run(UPDATE, same, shows).outcome.kind is OutcomeKind.UNCHANGED
+    assert run(UPDATE, other, shows, reply(204)).outcome.kind is OutcomeKind.SUCCEEDED
+    assert settle(UPDATE, same, UNSEEN, shows, method="PATCH").outcome.kind is OutcomeKind.SUCCEEDED
+    assert settle(UPDATE, other, UNSEEN, shows, method="PATCH").is_undone
+    assert UPDATE.undo(item_of(UPDATE, **other), {SCANNING: shown}, None).item[SCANNING] is is_on
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_switch_that_is_shown_as_neither_proves_nothing(is_on):
+    """It is sent; a lost answer stays undecided, and an undo can't bring it back."""
+    shows, asked = reply(body={**OFF, SCANNING: "disabled"}), {**ACME, SCANNING: is_on}
+    assert run(UPDATE, asked, shows, reply(204)).outcome.kind is OutcomeKind.SUCCEEDED
+    settled = settle(UPDATE, asked, UNSEEN, shows, method="PATCH")
+    assert not settled.is_undone
+    assert settled.is_undecided
+    assert isinstance(UPDATE.undo(item_of(UPDATE, **asked), {SCANNING: "disabled"}, None), Irreversible)
 
 
 def test_null_is_sent_as_null():
