@@ -317,7 +317,7 @@ def _plain(name: str, value: Any) -> Any:
     if name == LINK:
         return value
     form = normal_forms.switch(False if value is None else value)
-    return {"0": False, "1": True}.get(form, value)
+    return form == "1" if form in ("0", "1") else value
 
 
 def _is_told(name: str, value: Any) -> bool:

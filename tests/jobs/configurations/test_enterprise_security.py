@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulk.capabilities import Irreversible
+from bulk.capabilities import Irreversible, Undo
 from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk_jobs.configurations.enterprise_security import (
     LINK,
@@ -59,7 +59,9 @@ def test_a_switch_may_be_shown_in_another_form(shown, is_on):
     assert run(UPDATE, other, shows, reply(204)).outcome.kind is OutcomeKind.SUCCEEDED
     assert settle(UPDATE, same, UNSEEN, shows, method="PATCH").outcome.kind is OutcomeKind.SUCCEEDED
     assert settle(UPDATE, other, UNSEEN, shows, method="PATCH").is_undone
-    assert UPDATE.undo(item_of(UPDATE, **other), {SCANNING: shown}, None).item[SCANNING] is is_on
+    undo = UPDATE.undo(item_of(UPDATE, **other), {SCANNING: shown}, None)
+    assert isinstance(undo, Undo)
+    assert undo.item[SCANNING] is is_on
 
 
 @pytest.mark.parametrize("is_on", [True, False])
