@@ -100,6 +100,7 @@ class ItemRunner:
                 item = self._completed(operation, item)
             if shared.is_preview:
                 return await look(shared.sender, operation, item, context)
+            self._forget_sent(operation, item)
             lost_write = self._doubt_of(entry, tally) if self._lost_writes else None
             life = ItemRun(shared, operation, entry, item, context, lost_write)
             outcome = None if lost_write is None else await life.settled_first()
@@ -133,11 +134,15 @@ class ItemRunner:
         since = self.shared.clock.now() - operation.resend_after_s
         return self._sent_writes.was_sent(_place(operation, entry.item), digest, since)
 
+    def _forget_sent(self, operation: AnyOperation, item: Item) -> None:
+        """Forget what was last sent to the place of an item, which is about to send something there."""
+        if self._sent_writes is not None and isinstance(operation, SkipsUnchanged):
+            self._sent_writes.forget(_place(operation, item))
+
     def _note_sent(self, operation: AnyOperation, item: Item, outcome: Outcome, digest: bytes) -> None:
-        """Note the digest that the platform has taken; if the item did not succeed, note that it has to be sent."""
-        if self._sent_writes is not None:
-            taken = digest if outcome.kind is OutcomeKind.SUCCEEDED else b""
-            self._sent_writes.note(_place(operation, item), taken, self.shared.clock.now())
+        """Note the digest that the platform has taken."""
+        if self._sent_writes is not None and outcome.kind is OutcomeKind.SUCCEEDED:
+            self._sent_writes.note(_place(operation, item), digest, self.shared.clock.now())
 
     def _remember(
         self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, tally: ItemTally

@@ -8,6 +8,7 @@ import os
 import signal
 import sqlite3
 import subprocess
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -69,6 +70,40 @@ def test_what_was_taken_is_not_sent_again(home):
         with contextlib.closing(sqlite3.connect(known, isolation_level=None)) as database:  # as if 2 days had passed
             database.execute("UPDATE sent SET at = at - 2 * 86400")
         assert [sent(resend_after="3d"), sent(resend_after="1d")] == [0, 3]
+
+
+@pytest.mark.parametrize("way", ["inline", "never", "killed"])
+def test_what_another_snapshot_has_replaced_is_sent_again(home, way):
+    """Another snapshot of the same repository, correlator and detector left in between, whichever way it was made, and
+    whether its answer arrived or not: the first one is no longer what the platform has."""
+    first, other = item(0, sbom_file="sboms/0.json"), item(0, sbom_file="sboms/2.json")
+    if way == "inline":
+        other = {**item(0), "scanned": TIME, "manifests": {"m": {"name": "m"}}}
+    job = {"operation": "snapshot.create", "items": [other], **({"skip_unchanged": "never"} if way == "never" else {})}
+    slowly = ("--latency", "3000") if way == "killed" else ()
+    with served(home.folder / "sandbox") as sandbox:
+        base_url = sandbox.base_url
+        home.manifest(base_url, {"s": {"operation": "snapshot.create", "items": [first]}}, "first.yaml")
+        assert home.run("run", "first.yaml", "--run-dir", "one").exit_code == 0
+    (known,) = home.folder.glob("cache/**/sent.db")
+    port = "--port", str(urlsplit(base_url).port)
+    home.manifest(base_url, {"s": job}, "other.yaml")
+    with served(home.folder / "sandbox", *port, *slowly), home.running("run", "other.yaml", "--run-dir", "two") as two:
+        if way == "killed":
+            wait_for(lambda: not _places(known), two)
+        else:
+            two.communicate(timeout=60)
+    with served(home.folder / "sandbox", *port) as sandbox:
+        before = len(sandbox.requests(path="snapshots"))
+        ran = home.run("run", "first.yaml", "--run-dir", "three")
+        assert ran.exit_code == 0, ran.err
+        assert len(sandbox.requests(path="snapshots")) == before + 1
+
+
+def _places(known):
+    """The places of which it is remembered what was sent there."""
+    with contextlib.closing(sqlite3.connect(known)) as database:
+        return database.execute("SELECT place FROM sent").fetchall()
 
 
 def test_a_bill_that_changes_while_the_run_goes_is_not_taken_for_what_was_sent(home):

@@ -1,7 +1,8 @@
 """Digests of writes that were sent and confirmed, so that the same is not sent again; kept beside answers of reads.
 
-Only writes that the platform has taken are noted. A digest that was lost costs one more request; a digest that is there
-says that the very same content was taken. Source: interface.md §3, snapshot.create.
+Only writes that the platform has taken are noted, and what was noted of a place is forgotten before the next write to
+it leaves. A digest that was lost costs one more request; a digest that is there says that the very same content was
+taken last. Source: interface.md §3, snapshot.create.
 """
 
 import contextlib
@@ -44,11 +45,18 @@ class SentWrites:
         return False
 
     def note(self, place: str, digest: bytes, at: float) -> None:
-        """Note the digest of a write that `place` has taken; an empty digest: its content is not known now."""
+        """Note the digest of a write that `place` has taken."""
         connection = self._opened()
         if connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("INSERT OR REPLACE INTO sent VALUES (?, ?, ?)", (self._key(place), digest, at))
+
+    def forget(self, place: str) -> None:
+        """Forget what `place` has taken, because a write to it is about to leave."""
+        connection = self._opened()
+        if connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("DELETE FROM sent WHERE place = ?", (self._key(place),))
 
     def _key(self, place: str) -> str:
         return f"{self._base_url} {place}"
