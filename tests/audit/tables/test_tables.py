@@ -145,6 +145,15 @@ def test_a_table_and_csv_are_for_people_and_sheets(home):
     ]
 
 
+def test_csv_has_nothing_that_a_spreadsheet_runs_or_a_terminal_obeys(home):
+    """The cells of an answer are those of `bulk report --format csv`; so are the names of its columns."""
+    query = (
+        """SELECT '=1+1' AS "=a", '@SUM(A1)' AS b, chr(27) || '[31mred' AS c, -5 AS d, ['x', NULL] AS e, true AS f"""
+    )
+    answer = home.run("sql", "night", query + ", NULL AS g", "--csv").out
+    assert answer.splitlines() == ["'=a,b,c,d,e,f,g", """'=1+1,'@SUM(A1),red,-5,"[""x"",null]",true,"""]
+
+
 def test_columns_of_one_name_are_all_in_an_answer(home):
     """In an object the second has a name of its own, that no other column has; in CSV they stay as they are."""
     query = "SELECT 1 AS a, 2 AS a, 3 AS a_2, 4 AS a"

@@ -37,10 +37,12 @@ def sql(place: Path, query: str, *, as_json: bool, as_csv: bool) -> int:
             for row in rows:
                 output.out(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False))
         elif as_csv:
+            from bulk.report.render.tables import cell
+
             with output.binary_out():
                 writer = csv.writer(sys.stdout, lineterminator="\n")
-                writer.writerow(head["columns"])
-                writer.writerows(_cells(rows))
+                writer.writerow(map(cell, head["columns"]))
+                writer.writerows(map(cell, row) for row in rows)
                 sys.stdout.flush()
         else:
             output.out_table(head["columns"], _cells(rows))
