@@ -65,7 +65,7 @@ def test_other_values_and_jobs_are_another_run(home: Home, sandbox: Served, othe
     before = len(sandbox.journal())
     refused = home.run(*RUN, *others)
     assert refused.exit_code == 5, refused.err
-    assert "belongs to another manifest, to other --var or --job" in refused.err
+    assert "belongs to another manifest, to other variables or jobs" in refused.err
     assert len(sandbox.journal()) == before
     assert home.run(*RUN, *same).exit_code == 1
     assert len(home.results("run")) == 2

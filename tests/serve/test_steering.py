@@ -69,11 +69,6 @@ def done(page: dict[str, Any]) -> int:
     return sum(page["run"]["outcomes"].values())
 
 
-def waits_for(page: dict[str, Any]) -> list[str]:
-    """Kinds of what is waited for."""
-    return [wait["kind"] for wait in page["run"]["status"]["waits"]]
-
-
 def actions(home: Home) -> list[tuple[str, str, dict[str, Any]]]:
     """Verb, program and arguments of what the report says was done."""
     return [
@@ -89,7 +84,7 @@ def test_a_run_is_paused_set_and_resumed_from_the_page(home: Home, sandbox: Sand
     with serving(home) as asker, home.running("run", "manifest.yaml", "--run-dir", "run") as process:
         until(asker, lambda page: done(page) >= 5)
         assert asker.post("/runs/run/pause", {}).data["state"] in ("pausing", "paused")
-        until(asker, lambda page: page["run"]["state"] == "paused" and "paused" in waits_for(page))
+        until(asker, lambda page: page["run"]["state"] == "paused")  # where all items had ended, none waits
         sent = len(sandbox.requests())
         limits = asker.post("/runs/run/set", {"concurrency": "3"}).data["in_force"]
         assert limits["concurrency"] == 3
