@@ -27,6 +27,10 @@ _READ_PARTS = 16
 """Parts that are sent in one transaction (count)."""
 
 
+_Part = tuple[str, int, bytes]
+"""Name of a file, number of the part, and the packed part."""
+
+
 def digest_of(folder: Path, names: Sequence[str]) -> bytes:
     """Return 32 bytes over the names and the contents of these files of a folder."""
     whole = hashlib.sha256()
@@ -53,14 +57,14 @@ def upload(store: StoreConnection, folder: Path, names: Sequence[str]) -> bytes:
     digest = digest_of(folder, names)
     with store.using() as connection:
         there = {(name, no) for name, no in connection.execute(_SQL["has_parts"], (digest,))}
-    waiting: list[tuple[bytes, str, int, bytes]] = []
+    waiting: list[_Part] = []
     for name in sorted(names):
         for no, part in enumerate(_parts(folder / name)):
             if (name, no) not in there:
-                waiting.append((digest, name, no, zstandard.compress(part, 3)))
+                waiting.append((name, no, zstandard.compress(part, 3)))
             if len(waiting) >= _READ_PARTS:
-                _send(store, waiting)
-    _send(store, waiting)
+                _send(store, digest, waiting)
+    _send(store, digest, waiting)
     return digest
 
 
@@ -108,10 +112,10 @@ def _parts(path: Path) -> Iterator[bytes]:
             yield part
 
 
-def _send(store: StoreConnection, waiting: list[tuple[bytes, str, int, bytes]]) -> None:
+def _send(store: StoreConnection, digest: bytes, waiting: list[_Part]) -> None:
     if waiting:
-        with store.transaction() as connection, connection.cursor() as cursor:
-            cursor.executemany(_SQL["add_part"], waiting)
+        with store.transaction() as connection:
+            connection.execute(_SQL["add_parts"], (digest, *map(list, zip(*waiting, strict=True))))
         waiting.clear()
 
 

@@ -39,11 +39,11 @@ _WHOLE = "saved.whole"
 
 _READ_PARTS = 8
 
-_Part = tuple[int, int, int, int, str, bytes]
-"""Run, job and index of an item, number of the part, path below `saved/`, and the packed part."""
+_Part = tuple[int, int, int, str, bytes]
+"""Job and index of an item, number of the part, path below `saved/`, and the packed part."""
 
-_End = tuple[int, int, int, int]
-"""Run, job and index of an item, and how many parts its file has."""
+_End = tuple[int, int, int]
+"""Job and index of an item, and how many parts its file has."""
 
 
 class Keeping:
@@ -70,7 +70,7 @@ class Keeping:
             if record.save is None:
                 continue
             path, content = record.save
-            key = (self._run, record.job, record.finished.index)
+            key = (record.job, record.finished.index)
             name, number = "/".join(saved_files.saved_parts(path)), 0
             for number, part in enumerate(self._parts(content)):
                 packed = zstandard.compress(part, 1)
@@ -84,13 +84,15 @@ class Keeping:
             self._send(parts, ends)
 
     def _send(self, parts: list[_Part], ends: list[_End]) -> None:
-        keys = {row[1:3] for row in parts} | {row[1:3] for row in ends}
+        keys = {row[:2] for row in parts} | {row[:2] for row in ends}
         shards = sorted({self._holding.shard_of(job, index) for job, index in keys})
         epochs = [self._holding.epoch_of(shard) for shard in shards]
-        with self._store.transaction() as connection, connection.cursor() as cursor:
+        with self._store.transaction() as connection:
             connection.execute(_SQL["fence"], (self._run, array(shards), array(epochs)))
-            cursor.executemany(_SQL["add_part"], parts)
-            cursor.executemany(_SQL["cut_off"], ends)
+            if parts:
+                connection.execute(_SQL["add_parts"], (self._run, *map(list, zip(*parts, strict=True))))
+            if ends:
+                connection.execute(_SQL["cut_off"], (*map(list, zip(*ends, strict=True)), self._run))
         parts.clear()
         ends.clear()
 

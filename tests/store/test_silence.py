@@ -1,9 +1,13 @@
 """No wait for a store is without an end: a server that says nothing is given up, and so is who holds its locks."""
 
+import re
 import threading
+from pathlib import Path
 
 import pytest
 
+import bulk.cluster
+import bulk.store
 from bulk.clock import Clock
 from bulk.errors import RunStopped
 from bulk.store import address, connections
@@ -87,3 +91,19 @@ def test_a_transaction_of_who_fell_silent_ends(shared_store):
             ("lock_timeout", f"{connections.LOCK_S}s"),
         ):
             assert connection.execute(f"SHOW {setting}".encode()).fetchone() == (value,)
+
+
+def test_no_transaction_is_without_that_end(shared_store):
+    """After `executemany` the server would wait for ever, behind a proxy that keeps the connection; nothing of the
+    store uses it, and many rows are one statement, after which the server does count."""
+    for module in [*Path(bulk.store.__file__).parent.rglob("*.py"), *Path(bulk.cluster.__file__).parent.rglob("*.py")]:
+        assert not re.search(r"\.(executemany|pipeline)\(", module.read_text()), module
+    with connection_to(shared_store) as store, connection_to(shared_store) as other, store.using() as connection:
+        connection.execute("SET idle_in_transaction_session_timeout = '300ms'")
+        number = connection.info.backend_pid
+        connection.execute("BEGIN")
+        connection.execute("SELECT * FROM unnest(%s::int[], %s::bytea[])", ([1, 2], [b"a", b"b"]))
+        with other.using() as looking:
+            ends = Clock().monotonic() + 30.0
+            while looking.execute("SELECT FROM pg_stat_activity WHERE pid = %s", (number,)).fetchall():
+                assert Clock().monotonic() < ends, "its transaction is idle, and it is still there"

@@ -11,8 +11,9 @@ SELECT make_run(%s, %s, %s, %s, %s, %s, %s)
 -- name: has_parts
 SELECT name, no FROM bundle_part WHERE bundle = %s
 
--- name: add_part
-INSERT INTO bundle_part (bundle, name, no, data) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING
+-- name: add_parts
+INSERT INTO bundle_part (bundle, name, no, data)
+SELECT %s, * FROM unnest(%s::text[], %s::int[], %s::bytea[]) ON CONFLICT DO NOTHING
 
 -- name: parts
 SELECT name, no FROM bundle_part WHERE bundle = %s ORDER BY name, no
