@@ -148,10 +148,14 @@ class StorePeers:
                 return (unlimited(wish) if wish.is_unlimited else Lease()), None
             shared.write_off(at, self._patience_s)
             if category == ASKED_IN:
-                shared.spend(self._unleased.pop(row[1], 0))
+                self._spend_unleased(shared, row[1])
             lease = shared.lease(self._holders[account], wish, now, late, at)
             connection.execute(_SQL["keep_bucket"], (encoded(shared), *row))
         return lease, shared.bucket
+
+    def _spend_unleased(self, shared: SharedBucket, payer: str) -> None:
+        """Take the requests off a budget, once, that found out whose tokens this worker has."""
+        shared.spend(self._unleased.pop(payer, 0))
 
     async def marks(self, account: str) -> Mapping[str, int] | None:
         """See `Peers`."""
@@ -161,10 +165,14 @@ class StorePeers:
         with self._store.transaction() as connection:
             row = self._row(connection, account)
             values = (self._worker, POLLER_S, self._platform, self._keys[account], self._worker)
-            if connection.execute(_SQL["poll"], values).fetchone() is None:
-                return None
-            found = connection.execute(_SQL["lock_buckets"], row).fetchall()
-        return {category: decoded(state).bucket.mark for category, state in found}
+            is_poller = connection.execute(_SQL["poll"], values).fetchone() is not None
+            found = {
+                category: decoded(state) for category, state in connection.execute(_SQL["lock_buckets"], row).fetchall()
+            }
+            if ASKED_IN in found and row[1] in self._unleased:
+                self._spend_unleased(found[ASKED_IN], row[1])
+                connection.execute(_SQL["keep_bucket"], (encoded(found[ASKED_IN]), *row, ASKED_IN))
+        return {category: shared.bucket.mark for category, shared in found.items()} if is_poller else None
 
     async def told(
         self, account: str, limits: Mapping[str, Limits], marks: Mapping[str, int], now: float, late: float
@@ -180,11 +188,16 @@ class StorePeers:
                 if category not in rows:
                     made = SharedBucket.first_told(one.limit, one.remaining, one.reset, now, self._reserve)
                     if made is not None:
-                        connection.execute(_SQL["add_bucket"], (*row, encoded(made)))
-                elif category in marks:
-                    shared = decoded(rows[category])
+                        added = connection.execute(_SQL["add_bucket"], (*row, encoded(made))).rowcount
+                        if added and category == ASKED_IN:
+                            self._unleased.pop(key, 0)  # sent before the limits were asked for, which count them
+                    continue
+                shared = decoded(rows[category])
+                if category == ASKED_IN:
+                    self._spend_unleased(shared, key)
+                if category in marks:
                     shared.told(one.limit, one.remaining, one.reset, marks[category], now, late, self._reserve)
-                    connection.execute(_SQL["keep_bucket"], (encoded(shared), *row))
+                connection.execute(_SQL["keep_bucket"], (encoded(shared), *row))
             connection.execute("SELECT pg_notify('bulk_budget', %s)", (key,))
 
     def changed(self, account: Account) -> None:

@@ -56,7 +56,10 @@ class Peers(Protocol):
     async def told(
         self, account: str, limits: Mapping[str, Limits], marks: Mapping[str, int], now: float, late: float
     ) -> None:
-        """Tell the other workers what `/rate_limit` said, by category, after `marks` were taken."""
+        """Tell the other workers what `/rate_limit` said, by category, after `marks` were taken.
+
+        Of a category without a mark, it is only told if nobody has told anything yet.
+        """
 
     def changed(self, account: Account) -> None:
         """Tell of an account that was frozen or paused, or may go on. Called often; it must not wait."""

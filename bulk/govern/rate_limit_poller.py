@@ -200,8 +200,8 @@ class RateLimitPoller:
         if peers is None or verdict.kind is not VerdictKind.ACCEPTED:
             return
         told, time = limits_from_body(reply.body) if reply.status == 200 else {}, governor.time
-        if shared is not None and told:
-            await peers.told(account.name, told, shared, time.middle(now), time.latest(now))
+        if told:  # also where another worker asks for all: it may not have told anything yet
+            await peers.told(account.name, told, shared or {}, time.middle(now), time.latest(now))
         for name, queue in account.queues.items():
             if queue.tokens is not None:
                 queue.tokens.look(is_unlimited=name not in told)

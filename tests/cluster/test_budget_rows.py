@@ -44,3 +44,40 @@ def test_limits_that_were_turned_off_end_with_their_window(store_text: str) -> N
     assert not second[1]
     assert third == (WISH.most, True)
     assert fourth == (0, True)
+
+
+def test_what_a_worker_spends_before_it_leases_counts_before_others_lease(store_text: str) -> None:
+    """A worker that comes later has asked to whom its tokens belong: these requests are taken off the budget that
+    others have told of, before it leases anything, and once. Who tells first has heard of its own.
+    """
+
+    async def left() -> list[int]:
+        with connection_to(store_text) as store, connection_to(store_text) as other:
+            clock = Clock()
+            workers = []
+            for number, connection in ((1, store), (2, other)):
+                platform = "https://code.example.com/api/v3"
+                peers = StorePeers(connection, platform, number, lambda _: 0, 10.0, clock.monotonic)
+                governor = Governor(Policy(40, lambda _: 0, False, 60.0), clock, lambda *_: 9, lambda _: None, peers)
+                accounts = [governor.open_account(Source(f"token-{name}"), ["core"]) for name in ("one", "two")]
+                peers.know(accounts, {"me": accounts})
+                workers.append((peers, accounts[0].name))
+            (first, mine), (second, yours) = workers
+            found = []
+
+            async def look() -> None:
+                answer = await first.lease(mine, "core", Wish(most=0, work=0, concurrency=8), 1_001.0, 1_001.0)
+                assert answer is not None
+                assert answer[1] is not None
+                found.append(answer[1].free)
+
+            await first.told(mine, {"core": NAMED}, {}, 1_000.0, 1_000.0)
+            await look()
+            await second.marks(yours)
+            await look()
+            await second.told(yours, {"core": NAMED}, {}, 1_000.0, 1_000.0)
+            await second.lease(yours, "core", Wish(most=0, work=0, concurrency=8), 1_001.0, 1_001.0)
+            await look()
+            return found
+
+    assert anyio.run(left) == [8, 6, 6]
