@@ -1,7 +1,7 @@
 """What a target is told of a night: names, counts and keys, and no values unless the target asks for them. Pure."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -62,7 +62,9 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(line for line in said if line)
 
 
-def events_of(result: AuditResult, target: Target, before: Sequence[Night], told_s: float | None) -> tuple[str, ...]:
+def events_of(
+    result: AuditResult, target: Target, before: Sequence[Night], told: Collection[str], told_s: float | None
+) -> tuple[str, ...]:
     """Return why `target` is told of a night; empty where it is not told.
 
     A violation that stays, or may, is told again only after `remind`. The recovery is told once, and not while an item
@@ -70,6 +72,7 @@ def events_of(result: AuditResult, target: Target, before: Sequence[Night], told
 
     Args:
         before: the nights before this one, oldest first.
+        told: what this target was told of this night: one that failed may have gone on.
         told_s: seconds since this target was last told of anything; None: never.
     """
     night, found = result.night, list[str]()
@@ -83,7 +86,7 @@ def events_of(result: AuditResult, target: Target, before: Sequence[Night], told
             is_reminded and {"violation", "unknown"} & {*night.verdict}
         ):
             found.append("violation")
-        if not night.verdict and _is_bad(before):
+        if not night.verdict and ("failure" in told or _is_bad(before)):
             found.append("recovery")
     return tuple(event for event in found if event in target.on)
 
