@@ -13,6 +13,7 @@ from typing import Any
 
 from bulk.clock import Clock
 from bulk.cluster.stored_limits import set_limits, settable
+from bulk.cluster.stored_state import state_of
 from bulk.cluster.stored_waves import open_waves, refuse_closed
 from bulk.cluster.submission import next_command
 from bulk.engine.agreement.gates import closed_gate
@@ -21,7 +22,6 @@ from bulk.report.run_list import ListedRun
 from bulk.serve.fleet import STORED, FleetRun, Look, Opened
 from bulk.serve.steer import WHO, Chosen, Done, NotDone, chosen_of, settings_of
 from bulk.serve.stored.cluster_data import Cluster, ClusterData
-from bulk.serve.stored.stored_state import state_of
 from bulk.serve.stored.stored_view import StoredView
 from bulk.store import runs
 from bulk.store.address import StoreAddress
