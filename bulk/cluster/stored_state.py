@@ -113,7 +113,7 @@ def waits_for_time(run: StoredRun, ahead_s: float) -> tuple[Wait, ...]:
         Wait(
             f"wave {its.open + 1} of {its.of} of {run.identity.jobs[job][0]}",
             its.opens_at - ahead_s,
-            1,
+            max(1, run.identity.jobs[job][2] - sum(run.counts.get(job, {}).values())),
             WaitKind.GATE,
         )
         for job, its in run.waves.items()

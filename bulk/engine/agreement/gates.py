@@ -89,11 +89,11 @@ def decide(
         raise unusable(run_dir, error) from error
 
 
-async def wait_for_gate(opens_at: float, clock: Clock, reasons: WaitReasons, draining: anyio.Event) -> None:
-    """Wait until the gate opens (monotonic) or the run is stopped; the status of the run shows the wait."""
-    seconds = opens_at - clock.monotonic()
-    if seconds > 0.0:
-        with reasons.told(WaitReason.GATE, seconds, clock.monotonic()), anyio.move_on_after(seconds):
+async def wait_for_gate(opens_at: float, items: int, clock: Clock, reasons: WaitReasons, draining: anyio.Event) -> None:
+    """Wait until the gate opens (monotonic) or the run is stopped; its status shows that `items` wait (count)."""
+    now = clock.monotonic()
+    if opens_at > now:
+        with reasons.told(WaitReason.GATE, opens_at - now, now, count=items), anyio.move_on_after(opens_at - now):
             await draining.wait()
 
 

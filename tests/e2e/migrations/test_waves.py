@@ -145,16 +145,17 @@ def test_no_wave_is_opened_that_is_none(tmp_path: Path, home: Home) -> None:
 
 def test_a_gate_that_opens_by_itself(tmp_path: Path, home: Home) -> None:
     """It keeps its time, stopped and killed meanwhile as well; a stop ends the wait, and the status says what is
-    waited for."""
+    waited for, and how many items do."""
 
     def is_waiting() -> bool:
-        found = home.run("status", "run", "--json")
-        return found.exit_code == 0 and '"kind":"gate"' in found.out.replace(" ", "")
+        found = home.run("status", "run")
+        return found.exit_code == 0 and "(2 items)" in found.out.partition("waiting: gate of the next wave until ")[2]
 
     with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
         manifest(home, sandbox, 3, gate={"after": "10s"}, waves=[1, "rest"])
         with home.running(*RUN) as process:
             wait_for(is_waiting, process)
+            assert "waits for\n" not in home.run("status", "run").out
             assert home.run("stop", "run").exit_code == 0
             process.communicate(timeout=60)
             assert (process.returncode, puts(sandbox)) == (3, [0])
