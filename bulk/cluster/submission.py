@@ -23,7 +23,7 @@ from bulk.cluster.stored_limits import as_submitted
 from bulk.cluster.stored_state import status_of
 from bulk.cluster.stored_waves import open_waves
 from bulk.engine.agreement.approval import Approve
-from bulk.engine.agreement.gates import closed_gate, refuse_higher
+from bulk.engine.agreement.gates import refuse_higher
 from bulk.engine.execution import Prepared, prepare, report
 from bulk.engine.origin import Origin
 from bulk.errors import RunStopped, UsageError
@@ -32,6 +32,7 @@ from bulk.manifest.platform_section import base_url
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.report.record import Report
 from bulk.report.timeline import merged
+from bulk.report.wave_gates import closed_gate
 from bulk.status import Display, RunStatus
 from bulk.store import bundles, runs
 from bulk.store.connections import StoreConnection

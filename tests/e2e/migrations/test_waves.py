@@ -4,6 +4,7 @@ import base64
 import itertools
 import json
 import random
+import re
 import signal
 from collections.abc import Callable
 from datetime import datetime
@@ -107,7 +108,10 @@ def test_a_gate_is_opened_by_hand(tmp_path: Path, home: Home) -> None:
             ran = home.run(*RUN)
             assert (ran.exit_code, "bulk approve run --wave 2" in said(ran)) == (3, True), ran.err
             assert sorted(puts(sandbox)) == [0, 1]
+            for shown in (ran.out, home.run("status", "run").out):
+                assert re.search(r"^Go on: +bulk approve run --wave 2$", shown, re.MULTILINE), shown
         assert home.run("approve", "run", "--wave", "2").exit_code == 0
+        assert re.search(r"^Go on: +bulk resume run$", home.run("status", "run").out, re.MULTILINE)
         assert (home.run(*RUN).exit_code, sorted(puts(sandbox))) == (3, list(range(12)))
         assert home.run("approve", "run", "--wave", "3").exit_code == 0
         assert (home.run("resume", "run", "--progress", "none").exit_code, len(puts(sandbox))) == (0, 40)

@@ -152,7 +152,7 @@ class _Stopped(BulkError):
 
 
 def _stopped(run: "StoredRun", run_dir: Path) -> BulkError:
-    from bulk.engine.agreement.gates import closed_gate
+    from bulk.report.wave_gates import closed_gate
 
     gate = closed_gate(run.why)
     how = "" if gate is None or gate.is_over else f"; bulk approve {shlex.quote(str(run_dir))} --wave {gate.wave}"
