@@ -13,7 +13,7 @@ import click
 
 from bulk.cli import output
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, overriding
+from bulk.cli.options import CACHE, LIMITS, MANIFEST, PLATFORM, overriding
 from bulk.errors import RunDirectoryError, UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ FORMS = ("systemd", "cron", "kubernetes", "actions")
 @click.option(
     "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write the files there; nothing is overwritten."
 )
+@CACHE[0]
+@CACHE[1]
 @overriding(*MANIFEST, *PLATFORM, *LIMITS)
 def schedule(
     *,
@@ -43,6 +45,8 @@ def schedule(
     history: Path | None,
     image: str | None,
     out: Path | None,
+    cache: Path | None,
+    no_cache: bool,
     overrides: "Overrides",
 ) -> int:
     """Print what a scheduler needs to audit MANIFEST.
@@ -68,7 +72,7 @@ def schedule(
             manifest=manifest.resolve(),
             history=(history or Path("audits") / read.name).absolute(),
             folder=Path.cwd(),
-            options=_options(read, overrides),
+            options=[*_options(read, overrides), *_cache(cache, is_none=no_cache)],
             program=shutil.which("bulk") or sys.argv[0],
             secrets=_secrets(read),
             image=image or f"bulk:{bulk.__version__}",
@@ -107,6 +111,10 @@ def _options(manifest: "Manifest", overrides: "Overrides") -> list[str]:
         *(f"--job={name}" for name in overrides.jobs),
         *(["--with-needs"] if overrides.with_needs else []),
     ]
+
+
+def _cache(cache: Path | None, *, is_none: bool) -> list[str]:
+    return ["--no-cache"] if is_none else [] if cache is None else [f"--cache={cache.absolute()}"]
 
 
 def _secrets(manifest: "Manifest") -> list[str]:
