@@ -179,6 +179,12 @@ def test_every_form_passes_the_cache_on(home, form):
         assert (says in out, out.count("-cache")) == (True, 1), out
 
 
+def test_a_folder_that_can_not_be_written_is_a_wrong_option(home):
+    """It is exit 2, as of every option that names what comes out."""
+    ran = home.run("schedule", "fleet.yaml", "--emit", "cron", "--cron", "30 2 * * *", "--out", "/proc/units")
+    assert (ran.exit_code, "--out /proc/units: can't be written: " in ran.err) == (2, True), ran.err
+
+
 def test_cron_and_actions_say_what_they_lack(home):
     """A crontab escapes percent signs; a workflow is in UTC, never at the full hour, and reads its secrets."""
     out, said = emitted(home, "cron", "--cron", "30 2 * * *", "--tz", "Europe/Berlin", "--job", "hooks")

@@ -14,7 +14,7 @@ import click
 from bulk.cli import output
 from bulk.cli.logs import Command
 from bulk.cli.options import CACHE, LIMITS, MANIFEST, PLATFORM, overriding
-from bulk.errors import RunDirectoryError, UsageError
+from bulk.errors import UsageError
 
 if TYPE_CHECKING:
     from bulk.manifest.manifest import Manifest
@@ -154,7 +154,8 @@ def _write(folder: Path, files: dict[str, str]) -> None:
             f"--out: {error.filename} exists already and has other content; name another folder, or move it away"
         ) from None
     except OSError as error:
-        raise RunDirectoryError(f"--out {error.filename or folder}: {error.strerror}") from error
+        place = error.filename or folder
+        raise UsageError(f"--out {place}: can't be written: {error.strerror}; name another folder") from None
     for name in files:
         output.out(str(folder / name))
 
