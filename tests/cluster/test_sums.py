@@ -24,5 +24,10 @@ def test_a_report_counts_what_all_workers_have_sent(store_text: str, tmp_path: P
         assert report["requests"] == len(made.sandbox.requests())
         spent = Counter(line["category"] for line in made.sandbox.journal() if line["category"] is not None)
         assert {bucket["category"]: bucket["used"] for bucket in report["buckets"]} == spent
+        again = made.home.run("export", name, "--store", store_text, "--run-dir", "again")
+        assert again.exit_code == 0, again.err
+        heads = [json.loads((made.home.folder / run / "digests.json").read_text())["head"] for run in ("run", "again")]
+        assert heads[0] == heads[1], "an export makes the chain anew, from the same lines in the same order"
+        assert made.home.run("verify", "again", "--expect", heads[0]).exit_code == 0
         shown = [json.loads(line) for line in ran.err.splitlines() if line.startswith("{")]
         assert any(line.get("per_second", 0) > 0 and line["buckets"] for line in shown), ran.err
