@@ -7,7 +7,7 @@ COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE ./
 COPY bulk bulk
 COPY jobs jobs
 RUN python -m venv /opt/bulk \
-    && BULK_COMPILE=1 /opt/bulk/bin/python -m pip install --no-cache-dir --constraint constraints.txt '.[speed,app]'
+    && BULK_COMPILE=1 /opt/bulk/bin/python -m pip install --no-cache-dir --constraint constraints.txt '.[speed,app,audit,notify,cluster]'
 
 FROM python:3.13-slim
 COPY --from=build /opt/bulk /opt/bulk

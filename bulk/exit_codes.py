@@ -26,7 +26,7 @@ COMPLETE = frozenset((ExitCode.DONE, ExitCode.UNSUCCESSFUL, ExitCode.UNKNOWN))
 """Exit codes of a run that went to its end, whatever the outcomes."""
 SIGNALLED = frozenset((ExitCode.INTERRUPTED, ExitCode.TERMINATED))
 """Exit codes of a run that a signal stopped."""
-RESUMABLE = SIGNALLED | {ExitCode.STOPPED, ExitCode.CREDENTIAL_REFUSED}
+RESUMABLE = SIGNALLED | {ExitCode.STOPPED, ExitCode.CREDENTIAL_REFUSED, ExitCode.BUG}
 """Exit codes that say that work is left, with which the same command goes on."""
 STOPPED_EARLY = RESUMABLE | {ExitCode.UNUSABLE}
 """Exit codes of a run that began and has work left: a budget that it needs may have no room for it, which is 2."""

@@ -4,6 +4,7 @@ The engine makes a RunStatus about once a second and stores it in the ledger (as
 there.
 """
 
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Protocol, Self
 
@@ -164,6 +165,30 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
             retries=self.retries + before.retries,
             settled=self.settled + before.settled,
         )
+
+
+def buckets_of_all(told: Iterable[RunStatus], at_work: Sequence[RunStatus] = ()) -> tuple[BucketStatus, ...]:
+    """Return each budget once: as the newest status has it, but with the requests that all workers have spent.
+
+    Args:
+        told: the last status of each worker. at_work: those of workers that are at work, whose items may wait.
+    """
+    used: dict[tuple[str, str], int] = {}
+    waiting: dict[tuple[str, str], int] = {}
+    newest: dict[tuple[str, str], BucketStatus] = {}
+    for status in sorted(told, key=lambda status: status.at):
+        for bucket in status.buckets:
+            key = (bucket.credential, bucket.category)
+            used[key] = used.get(key, 0) + bucket.used
+            newest[key] = bucket
+    for status in at_work:
+        for bucket in status.buckets:
+            key = (bucket.credential, bucket.category)
+            waiting[key] = waiting.get(key, 0) + bucket.waiting
+    return tuple(
+        msgspec.structs.replace(bucket, used=used[key], waiting=waiting.get(key, 0))
+        for key, bucket in sorted(newest.items())
+    )
 
 
 class Display(Protocol):

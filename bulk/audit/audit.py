@@ -15,16 +15,16 @@ from typing import TypeAlias
 import msgspec
 
 from bulk.audit import history as places
-from bulk.audit.comparison.drift import Drift, ItemChange, compare_night
+from bulk.audit.comparison.drift import LOST, Drift, ItemChange, compare_night
 from bulk.audit.history import History, Night
 from bulk.audit.page.page import page_of
-from bulk.audit.policies.judging import FIXED, KNOWN, NEW, WAIVED, Judgement, Violation, bind, judge
+from bulk.audit.policies.judging import FIXED, KNOWN, NEW, UNKNOWN, WAIVED, Judgement, Violation, bind, judge
 from bulk.audit.policies.policy import Policy, read_policies
 from bulk.audit.policies.waivers import Waiver, read_waivers
 from bulk.audit.result import MOST_CHANGES, AuditResult
 from bulk.audit.tables import asking
 from bulk.audit.tables.child import Task
-from bulk.audit.tables.columns import CHANGES, COMMON, VIOLATIONS
+from bulk.audit.tables.columns import CHANGES, COMMON, VIOLATIONS, table_name
 from bulk.audit.tables.nights import tables_of_night, write_missing, write_rows
 from bulk.audit.tables.statements import empty, name
 from bulk.audit.tables.writing import tables_of
@@ -37,6 +37,7 @@ from bulk.ledger.database import LEDGER
 from bulk.ledger.view import LedgerView
 from bulk.manifest.audit_section import AuditSettings
 from bulk.manifest.manifest import Manifest
+from bulk.model import SUCCESSFUL
 from bulk.report.fold import Report, fold
 from bulk.report.run_state import run_state_of
 from bulk.storage.private_files import replacing
@@ -125,10 +126,11 @@ def _judged(prepared: Prepared, history: History, run_dir: Path, report: Report)
     write_rows(CHANGES, (_row_of(change, run_dir.name) for change in changes), tables["changes"])
     known = _known(history, good[-1].run) if good else {}
     task = tables_of_night(tables)
-    judgement = judge(prepared.policies, prepared.waivers, task, known, items=report.done, at=at)
+    lost = [(table_name(change.operation), change.item) for change in changes if change.kind == LOST]
+    judgement = judge(prepared.policies, prepared.waivers, task, known, lost, items=report.done, at=at)
     violations = (_row_of_violation(each, run_dir.name) for each in judgement.violations)
     write_rows(VIOLATIONS, violations, history.place(places.VIOLATIONS, run_dir.name, ".parquet"))
-    verdict = _verdict(judgement, is_drifted=drift.items > 0)
+    verdict = _verdict(judgement, drift)
     exit_code = of_audit(report.exit_code, is_different=_counts(prepared.settings, verdict, judgement))
     night = _night(report, run_dir.name, exit_code, drift, judgement, verdict)
     result = AuditResult(
@@ -165,8 +167,10 @@ def _night(
         new=statuses[NEW],
         known=statuses[KNOWN],
         fixed=statuses[FIXED],
+        unknown=statuses[UNKNOWN],
         waived=statuses[WAIVED],
         verdict=verdict,
+        is_blind=report.done > 0 and not any(report.outcomes[kind] for kind in SUCCESSFUL),
     )
 
 
@@ -293,8 +297,9 @@ def _refuse_gone(path: Path) -> Path:
     return path
 
 
-def _verdict(judgement: Judgement, *, is_drifted: bool) -> tuple[str, ...]:
-    return (("drift",) if is_drifted else ()) + (("violation",) if judgement.is_violated else ())
+def _verdict(judgement: Judgement, drift: Drift) -> tuple[str, ...]:
+    found = {"drift": drift.items, "violation": judgement.is_violated, "unknown": drift.lost_sight}
+    return tuple(word for word, is_so in found.items() if is_so)
 
 
 def _counts(settings: AuditSettings, verdict: tuple[str, ...], judgement: Judgement) -> bool:
@@ -339,7 +344,7 @@ def judge_run(prepared: Prepared, run_dir: Path, now: float) -> AuditResult:
         rest = (f"CREATE TABLE {table} AS {empty(COMMON[table])}" for table in ("changes", "violations"))
         task = Task(statements=(tables.view, *made, *rest), allowed=(str(tables.lines),) if kind == "VIEW" else ())
         judgement = judge(prepared.policies, prepared.waivers, task, {}, items=report.done, at=at)
-    verdict = _verdict(judgement, is_drifted=False)
+    verdict = _verdict(judgement, Drift())
     exit_code = of_audit(0, is_different=bool(verdict))
     night = Night(run=run_dir.resolve().name, at=at, exit_code=exit_code, items=report.done, verdict=verdict)
     return AuditResult(

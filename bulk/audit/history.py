@@ -52,8 +52,11 @@ class Night(msgspec.Struct, frozen=True, kw_only=True):
         at: when its run began (RFC 3339).
         is_good: whether the night was compared and judged; otherwise it was given up, and `why` says the reason.
         exit_code: exit code of the audit. items, units: items read, and requests spent of the budget (counts).
-        drift, changes: items that changed, and fields that changed. new, known, fixed, waived: violations (counts).
-        verdict: `drift` where an item changed, and `violation` where a policy is violated.
+        drift, changes: items that changed, and fields that changed. new, known, fixed, unknown, waived: violations
+            (counts).
+        verdict: `drift` where an item changed, `violation` where a policy is violated, and `unknown` where an item that
+            could be read before can't be read.
+        is_blind: whether no item at all could be read.
     """
 
     run: str
@@ -70,8 +73,10 @@ class Night(msgspec.Struct, frozen=True, kw_only=True):
     new: int = 0
     known: int = 0
     fixed: int = 0
+    unknown: int = 0
     waived: int = 0
     verdict: tuple[str, ...] = ()
+    is_blind: bool = False
 
 
 class _Index(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """The result of one night, as text for a terminal and as JSON, SARIF and JUnit for programs."""
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,7 +71,7 @@ def _drift(result: AuditResult) -> Iterator[str]:
             yield f"    {change.job} {label(change.item)}: {change.field}: {_value(change.old)} → {_value(change.new)}"
     if drift.changes > shown:
         rest = counted(drift.changes - shown, "more field")
-        yield f"    and {rest}: the page and `bulk sql {result.history}` have all"
+        yield f"    and {rest}: the page and `bulk sql {shlex.quote(result.history)}` have all"
 
 
 def _value(value: object) -> str:

@@ -5,6 +5,7 @@ import msgspec
 from bulk.audit.comparison.drift import Drift, ItemChange
 from bulk.audit.history import Night
 from bulk.audit.policies.judging import Judgement
+from bulk.report.render.formatting import counted
 
 MOST_CHANGES = 10_000
 """Changes that are kept beside the table (count)."""
@@ -50,6 +51,10 @@ class AuditResult(msgspec.Struct, frozen=True, kw_only=True):
         """The verdict, for people, in a few words."""
         if self.why:
             return "not compared"
+        if self.night.is_blind:
+            return "nothing could be read"
         failed = any(policy.is_failed for policy in self.judgement.policies)
         calm = "no policy of severity error is violated" if failed else "nothing is violated"
-        return " and ".join(self.night.verdict) or (f"nothing changed, {calm}" if self.is_night else calm)
+        found = " and ".join(word for word in self.night.verdict if word != "unknown")
+        blind = f", {counted(self.night.lost_sight, 'item')} can't be read any more" if self.night.lost_sight else ""
+        return (found or (f"nothing changed, {calm}" if self.is_night else calm)) + blind

@@ -91,10 +91,9 @@ def run(
         report = report_of(start, run_dir, cache=cache, no_cache=no_cache, progress=progress, metrics=metrics)
     except KeyboardInterrupt:
         exit_code = errors.exit_code_of(Interrupted("SIGINT", ExitCode.INTERRUPTED), is_json=as_json)
-    except Exception as error:
-        if not isinstance(error, BulkError) and errors.shortage(error) is None:
-            raise
+    except Exception as error:  # noqa: BLE001 - after a bug, too, people are told how the run goes on
         exit_code = errors.exit_code_of(error, is_json=as_json)
+        is_resumable = is_resumable and (exit_code != ExitCode.BUG or _has_work_left(run_dir))
     else:
         exit_code, has_begun = report.exit_code, True
         try:
@@ -160,6 +159,18 @@ def _way_on(run_dir: Path) -> str:
     if (run_dir / NAME).is_file():
         return resuming(run_dir)
     return shlex.join(["bulk", *(click.get_current_context().find_object(tuple) or ())])
+
+
+def _has_work_left(run_dir: Path) -> bool:
+    """Return whether a run has begun there, and is not complete."""
+    from bulk.clock import Clock
+    from bulk.ledger.view import LedgerView
+    from bulk.report.run_state import run_state_of
+
+    try:
+        return run_state_of(LedgerView(run_dir), Clock().now()).state != "complete"
+    except BulkError:
+        return False
 
 
 def _print(report: "Report", *, as_json: bool) -> None:

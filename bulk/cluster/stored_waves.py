@@ -16,10 +16,11 @@ import psycopg
 
 from bulk.bundle.checked import Checked
 from bulk.cluster.assignment import ends_of_waves
-from bulk.engine.agreement.gates import Judged, Openable, closed_gate, over_budget, refuse_higher, waits_to_be_opened
+from bulk.engine.agreement.gates import Judged, Openable, over_budget, refuse_higher
 from bulk.errors import RunStopped, UsageError
 from bulk.manifest.manifest import Job, Limits
 from bulk.redaction import redact
+from bulk.report.wave_gates import closed_gate, waits_to_be_opened
 from bulk.store import statements
 from bulk.store.connections import StoreConnection
 from bulk.store.runs import COMPLETE, RUNNING, StoredRun, note_action

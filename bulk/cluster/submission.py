@@ -20,9 +20,10 @@ from bulk.cluster.assignment import ends_of_waves, jobs_to_cut
 from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.packing import names_secrets, packed, refuse_what_stays_here
 from bulk.cluster.stored_limits import as_submitted
+from bulk.cluster.stored_state import status_of
 from bulk.cluster.stored_waves import open_waves
 from bulk.engine.agreement.approval import Approve
-from bulk.engine.agreement.gates import closed_gate, refuse_higher
+from bulk.engine.agreement.gates import refuse_higher
 from bulk.engine.execution import Prepared, prepare, report
 from bulk.engine.origin import Origin
 from bulk.errors import RunStopped, UsageError
@@ -31,7 +32,8 @@ from bulk.manifest.platform_section import base_url
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.report.record import Report
 from bulk.report.timeline import merged
-from bulk.status import Display, JobStatus, RunStatus, Wait, WaitKind
+from bulk.report.wave_gates import closed_gate
+from bulk.status import Display, RunStatus
 from bulk.store import bundles, runs
 from bulk.store.connections import StoreConnection
 from bulk.store.export import export
@@ -44,6 +46,10 @@ LOOK_S = 0.5
 
 NOBODY_S = 10.0
 """How long no worker has been at work on a run before the waiting command says so (seconds)."""
+
+LAST_S = 5.0
+"""How long workers may take to say their last of a run that is over, and how long one that is silent is still taken for
+alive (seconds)."""
 
 AWAY_S = 60.0
 """How long the store may be out of reach before a command stops waiting for a run (seconds)."""
@@ -164,18 +170,21 @@ async def followed(
     """
     clock = Clock()
     heard_at = worked_at = clock.monotonic()
+    ended_at: float | None = None
     while True:
         try:
-            run = await anyio.to_thread.run_sync(runs.find, store, name)
+            run, status, is_told = await anyio.to_thread.run_sync(_looked, store, name, clock)
         except RunStopped:
             if clock.monotonic() - heard_at > AWAY_S:
                 raise
             await clock.sleep(LOOK_S)
             continue
         heard_at = clock.monotonic()
-        display.update(status_of(run, clock.now()))
+        display.update(status)
         if not run.is_live:
-            return run
+            ended_at = heard_at if ended_at is None else ended_at
+            if is_told or heard_at - ended_at >= LAST_S:
+                return run
         worked_at = heard_at if run.has_its_time else worked_at
         if heard_at - worked_at >= nobody_s:
             display.note(f"no worker is at work on it: {_worker_for(run, str(store.address))}")
@@ -183,46 +192,12 @@ async def followed(
         await clock.sleep(LOOK_S)
 
 
-def status_of(run: runs.StoredRun, now: float) -> RunStatus:
-    """Return the status of a run in a store for a display; `now`: UTC epoch seconds, this machine's time."""
-    jobs = []
-    for number, (name, operation, items) in enumerate(run.identity.jobs):
-        outcomes = dict(run.counts.get(number, {}))
-        is_over = run.state == runs.COMPLETE or 0 <= items <= sum(outcomes.values())
-        jobs.append(
-            JobStatus(name=name, operation=operation, items=items if items >= 0 else None, outcomes=outcomes,
-                      state="complete" if is_over else "running")
-        )  # fmt: skip
-    state = {"pausing": "pausing", "paused": "paused", "stopping": "draining"}.get(run.state, run.state)
-    ahead_s = run.at - now
-    return RunStatus(
-        name=run.name,
-        state=state,
-        at=now,
-        started_at=run.began_at - ahead_s,
-        jobs=tuple(jobs),
-        waits=waits_for_time(run, ahead_s),
-        requests=run.requests,
-        why=run.why,
-    )
-
-
-def waits_for_time(run: runs.StoredRun, ahead_s: float) -> tuple[Wait, ...]:
-    """Return the waits for waves that begin at a set time.
-
-    Args:
-        ahead_s: how far the database's clock is ahead of this machine's (seconds).
-    """
-    return tuple(
-        Wait(
-            f"wave {its.open + 1} of {its.of} of {run.identity.jobs[job][0]}",
-            its.opens_at - ahead_s,
-            1,
-            WaitKind.GATE,
-        )
-        for job, its in run.waves.items()
-        if its.opens_at is not None and run.state == runs.RUNNING
-    )
+def _looked(store: StoreConnection, name: str, clock: Clock) -> tuple[runs.StoredRun, RunStatus, bool]:
+    """Return a run, its status, and whether all its workers have said their last of it."""
+    run = runs.find(store, name)
+    parts = runs.participants(store, run.id)
+    is_told = all(each.exit_code is not None or run.at - each.seen_at > LAST_S for each in parts)
+    return run, msgspec.structs.replace(status_of(run, parts, clock.now()), name=run.name), is_told
 
 
 def _worker_for(run: runs.StoredRun, store: str) -> str:

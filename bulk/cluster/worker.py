@@ -248,7 +248,9 @@ class Worker:
         stack.enter_context(ledger)
         resume_state = _nothing_held(prepared)
         keeper = self._keeper = Keeper(prepared.checked, resume_state, leases, ledger, store, peers, board)
-        around = Surroundings(environ={}, secrets=self._settings.secrets, peers=peers, board=board)
+        around = Surroundings(
+            environ={}, secrets=self._settings.secrets, peers=peers, board=board, before=ledger.before
+        )
         async with anyio.create_task_group() as group:
 
             def attach(run: Run) -> None:

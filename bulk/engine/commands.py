@@ -19,7 +19,7 @@ from bulk.bundle.checked import source_path
 from bulk.check.plan import Plan, plan
 from bulk.clock import Clock, iso_utc
 from bulk.engine.again import Again
-from bulk.engine.credentials.payers import budgets_of, find_payers
+from bulk.engine.credentials.payers import budgets_of, find_payers, together
 from bulk.engine.execution import MANIFEST, check_items, credentials_of, execute
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
@@ -207,7 +207,8 @@ async def plan_manifest(
             needed = [bucket for bucket in told.buckets if (bucket.credential, bucket.category) in categories]
             joined, shown = budgets_of(payers, told.buckets, clock.now())
             found = plan(checked, [*needed, *joined], clock.now(), latency_s=told.latency_s)
-            return msgspec.structs.replace(found, payers=shown, notes=(*found.notes, *payers.notes))
+            buckets = tuple(together(bucket, shown, manifest.limits.reserve) for bucket in found.buckets)
+            return msgspec.structs.replace(found, buckets=buckets, payers=shown, notes=(*found.notes, *payers.notes))
 
         found = await planned()
         resets = [bucket.reset_at - found.at for bucket in found.buckets if bucket.is_judged and bucket.reset_at]

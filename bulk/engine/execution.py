@@ -28,7 +28,7 @@ from bulk.control.server import ControlServer
 from bulk.engine.again import Again
 from bulk.engine.agreement import planned_run
 from bulk.engine.agreement.approval import require_approval
-from bulk.engine.agreement.gates import WaveBudgets, decide, read_gates, refuse_unknown_waves
+from bulk.engine.agreement.gates import WaveBudgets, decide, refuse_unknown_waves
 from bulk.engine.identity import identity_before_check, identity_of
 from bulk.engine.origin import NAME as ORIGIN
 from bulk.engine.origin import Origin
@@ -55,6 +55,7 @@ from bulk.report.exploration import explore
 from bulk.report.fold import Report, fold, tally_of_a_running
 from bulk.report.report_files import write_reports
 from bulk.report.tally import Tally
+from bulk.report.wave_gates import read_gates
 from bulk.status import Display, JobStatus, RunStatus
 from bulk.storage.disk_threads import beside
 from bulk.storage.private_files import replacing

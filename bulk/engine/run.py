@@ -331,7 +331,8 @@ class Run:
             self._room.serve(services)
             services.start_soon(self._api_doubt.run)
             services.start_soon(follow_hours, self, self._clock)
-            await wait_for_gate(self._around.opens_at, self._clock, self._room.sender.wait_reasons, self._room.draining)
+            reasons, left = self._room.sender.wait_reasons, sum(job.left for job in self._progress)
+            await wait_for_gate(self._around.opens_at, left, self._clock, reasons, self._room.draining)
             with quiet_collector(), self._worker_scope:
                 async with anyio.create_task_group() as group:
                     has_superseded = any(check.superseded for check in self._checked.jobs)

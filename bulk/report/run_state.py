@@ -15,10 +15,12 @@ from pathlib import Path
 import msgspec
 
 from bulk import exit_codes
+from bulk.errors import RunDirectoryError
 from bulk.ledger.records import Epoch
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode
 from bulk.report.record import OUTCOMES
+from bulk.report.wave_gates import closed_gate, read_gates
 from bulk.status import LIVE, RunStatus
 
 SILENCE_S = 60.0
@@ -182,8 +184,18 @@ def next_command(run_state: RunState, run_dir: Path) -> str:
     if run_state.elsewhere:
         return run_state.elsewhere
     if run_state.state != "complete":
+        gate = closed_gate(run_state.why) if run_state.state == "stopped" else None
+        if gate is not None and not gate.is_over and gate.wave > _opened(run_dir):
+            return f"bulk approve {_quoted(run_dir)} --wave {gate.wave}"
         return resuming(run_dir)
     return f"bulk retry {_quoted(run_dir)}" if run_state.is_to_retry else ""
+
+
+def _opened(run_dir: Path) -> int:
+    try:
+        return read_gates(run_dir).opened
+    except RunDirectoryError:  # who goes on with the run is told
+        return 1
 
 
 def resuming(run_dir: Path) -> str:

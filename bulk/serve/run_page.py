@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 
 from bulk.clock import Clock
-from bulk.engine.agreement.gates import ClosedGate, closed_gate
 from bulk.model import ErrorCode
 from bulk.report.render import status_data
 from bulk.report.render.status_data import StatusData
 from bulk.report.render.status_words import most_first
 from bulk.report.tally_rows import JobTallyRow, read_line
+from bulk.report.wave_gates import ClosedGate, closed_gate
 from bulk.serve.fleet import Fleet, FleetRun, Opened
 from bulk.serve.run_data import RunData
 from bulk.serve.shares import Shares

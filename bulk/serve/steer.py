@@ -17,12 +17,13 @@ import msgspec
 
 from bulk.control import client
 from bulk.engine.again import RETRIED, Again
-from bulk.engine.agreement.gates import closed_gate, decide
+from bulk.engine.agreement.gates import decide
 from bulk.errors import BulkError
 from bulk.exit_codes import COMPLETE, ExitCode
 from bulk.ledger.directory import is_held
 from bulk.model import ErrorCode
 from bulk.report.run_state import next_command, run_state_of
+from bulk.report.wave_gates import closed_gate
 from bulk.serve.fleet import view_of
 
 VERBS = ("pause", "resume", "stop", "set", "retry", "gate")

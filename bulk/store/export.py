@@ -28,7 +28,7 @@ from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Action, Minute
 from bulk.ledger.rows import EndedLine, intent_from_row
 from bulk.model import ErrorCode, OutcomeKind
-from bulk.status import JobStatus, RunStatus
+from bulk.status import JobStatus, RunStatus, buckets_of_all
 from bulk.storage.private_files import DIRECTORY_MODE, open_directory
 from bulk.store import bundles, runs, statements
 from bulk.store.connections import StoreConnection
@@ -237,7 +237,7 @@ def _status(
             )
             for no, (name, operation, items) in enumerate(run.identity.jobs)
         ),
-        buckets=max(told, key=lambda status: status.at).buckets if told else (),
+        buckets=buckets_of_all(told),
         requests=sum(status.requests for status in told),
         retries=sum(status.retries for status in told),
         settled=sum(status.settled for status in told),

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import orjson
 import psycopg
 
@@ -67,7 +68,10 @@ class StoreLedger:
                 raise RunDirectoryError(f"the store {store.address} has no run with the number {run}: it was forgotten")
             self._words = self._read_words(connection)
             self._ensure_link(connection)
+            came = connection.execute(_SQL["come_back"], (run, worker)).fetchone()
         self.began_at, self._planned_from = float(found[0]), found[1]
+        said = None if came is None else came[0]
+        self.before = None if said is None else msgspec.json.decode(said, type=RunStatus, strict=False)
         self.took(holding.shards())
 
     def took(self, shards: Collection[int]) -> None:

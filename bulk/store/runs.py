@@ -1,6 +1,7 @@
 """Runs in a store: how they are submitted, listed, steered, reopened and forgotten. Calls block, and need no worker."""
 
 import hashlib
+import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -29,11 +30,11 @@ ENDED = (COMPLETE, STOPPED, PAUSED)
 _STEERING: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "pause": ("pausing", ("running", "pausing")),
     "resume": ("running", ("pausing", "paused", "stopping", "stopped", "running")),
-    "cancel": ("stopping", ("running", "pausing", "paused", "stopping")),
+    "stop": ("stopping", ("running", "pausing", "paused", "stopping")),
 }
 """Verb -> the state that the run gets, and the states in which the verb is allowed."""
 
-_DONE = {"pause": "paused", "resume": "resumed", "cancel": "stopped"}
+_DONE = {"pause": "paused", "resume": "resumed", "stop": "stopped"}
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,7 +196,7 @@ def _going_on(store: StoreConnection, connection: psycopg.Connection, name: str,
     if row[2] != digest:
         raise RunDirectoryError(
             f"the store {store.address} has a run {name}, of another manifest; name this one otherwise, or forget that "
-            f"one: bulk forget {name} --store {store.address}"
+            f"one: bulk forget {shlex.quote(name)} --store {shlex.quote(str(store.address))}"
         )
     return str(row[1])
 
@@ -243,7 +244,11 @@ def find(store: StoreConnection, name: str) -> StoredRun:
 
     names = [run.name for run in _read(store, None)]
     near = difflib.get_close_matches(name, names, 1)
-    hint = f"did you mean {near[0]}?" if near else f"bulk runs --store {store.address} lists those that it has"
+    hint = (
+        f"did you mean {near[0]}?"
+        if near
+        else f"bulk runs --store {shlex.quote(str(store.address))} lists those that it has"
+    )
     raise UsageError(f"the store {store.address} has no run {redact(name)}; {hint}")
 
 

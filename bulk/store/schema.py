@@ -6,6 +6,7 @@ rights of the roles (`grants.sql`) are made anew each time.
 """
 
 import re
+import shlex
 from importlib import resources
 from importlib.resources.abc import Traversable
 
@@ -60,11 +61,13 @@ def refuse_other(store: StoreConnection) -> None:
     with store.using() as connection:
         found = version_of(connection)
     if found == 0:
-        raise RunDirectoryError(f"there is no store in {store.address}: bulk store init {store.address}")
+        raise RunDirectoryError(
+            f"there is no store in {store.address}: bulk store init {shlex.quote(str(store.address))}"
+        )
     if found < VERSION:
         raise RunDirectoryError(
             f"the store {store.address} has schema {found}, this version needs {VERSION}: "
-            f"bulk store upgrade {store.address}"
+            f"bulk store upgrade {shlex.quote(str(store.address))}"
         )
     if found > VERSION:
         raise RunDirectoryError(
@@ -98,7 +101,9 @@ def _bring_up(store: StoreConnection, *, is_new: bool) -> int:
         _refuse_others(store, connection)
         found = version_of(connection)
         if found == 0 and not is_new:
-            raise RunDirectoryError(f"there is no store in {store.address}: bulk store init {store.address}")
+            raise RunDirectoryError(
+                f"there is no store in {store.address}: bulk store init {shlex.quote(str(store.address))}"
+            )
         if found > VERSION:
             raise RunDirectoryError(
                 f"the store {store.address} has schema {found}, newer than this version's {VERSION}: use the newer bulk"

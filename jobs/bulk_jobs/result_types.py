@@ -8,7 +8,9 @@ from typing import Any, TypedDict
 
 
 class FileContent(TypedDict, total=False):
-    """A file: `content` is Base64; for the media types raw and html there are `size` and `sha256` of it instead."""
+    """A file: `content` is Base64; for the media types raw and html there are `size` and `sha256` of it instead.
+    `target`: where a symlink leads that leads to no file of the repository.
+    """
 
     name: str
     path: str
@@ -21,6 +23,8 @@ class FileContent(TypedDict, total=False):
     html_url: str | None
     git_url: str | None
     download_url: str | None
+    submodule_git_url: str | None
+    target: str
     sha256: str
 
 
@@ -32,6 +36,9 @@ class ContentsEntry(TypedDict, total=False):
     sha: str
     size: int
     type: str
+    url: str
+    git_url: str | None
+    submodule_git_url: str | None
     html_url: str | None
     download_url: str | None
 
@@ -111,12 +118,27 @@ class Configuration(TypedDict, total=False):
     description: str
     enforcement: str
     advanced_security: str
+    code_security: str
+    secret_protection: str
     dependency_graph: str
+    dependency_graph_autosubmit_action: str
+    dependency_graph_autosubmit_action_options: dict[str, Any]
     dependabot_alerts: str
     dependabot_security_updates: str
+    dependabot_delegated_alert_dismissal: str
+    code_scanning_options: dict[str, Any] | None
     code_scanning_default_setup: str
+    code_scanning_default_setup_options: dict[str, Any] | None
+    code_scanning_delegated_alert_dismissal: str
     secret_scanning: str
     secret_scanning_push_protection: str
+    secret_scanning_delegated_bypass: str
+    secret_scanning_delegated_bypass_options: dict[str, Any]
+    secret_scanning_validity_checks: str
+    secret_scanning_non_provider_patterns: str
+    secret_scanning_generic_secrets: str
+    secret_scanning_delegated_alert_dismissal: str
+    secret_scanning_extended_metadata: str
     private_vulnerability_reporting: str
     url: str
     html_url: str
@@ -247,7 +269,19 @@ class Delivery(TypedDict, total=False):
     status_code: int
     event: str
     action: str | None
+    throttled_at: str | None
+    installation_id: int | None
     repository_id: int | None
+
+
+class Account(TypedDict, total=False):
+    """A user or an organization in short."""
+
+    login: str
+    id: int
+    gravatar_id: str | None
+    type: str
+    site_admin: bool
 
 
 class Repository(TypedDict, total=False):
@@ -256,6 +290,7 @@ class Repository(TypedDict, total=False):
     id: int
     name: str
     full_name: str
+    owner: Account
     private: bool
     html_url: str
     description: str | None

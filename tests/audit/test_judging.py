@@ -30,9 +30,9 @@ def policy(sql, head="-- policy: odd\n-- key: org, id, two\n-- message: {org} ha
     return found
 
 
-def judged(policies, waivers=(), before=None):
+def judged(policies, waivers=(), before=None, lost=()):
     """What they find in the table `t`."""
-    return judge(policies, waivers, Task(statements=(MADE,)), before or {}, items=ROWS, at=AT)
+    return judge(policies, waivers, Task(statements=(MADE,)), before or {}, lost, items=ROWS, at=AT)
 
 
 def waiver(expires=LATER, **key):

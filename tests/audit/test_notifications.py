@@ -1,10 +1,12 @@
 """Commands that are told of a night: whatever they do, the night counts, and they learn no secret."""
 
+import json
 import os
 import re
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bulk.audit.history import History, Night
@@ -30,6 +32,22 @@ def drifted(tmp_path):
 def history(tmp_path):
     """Where its marks are made."""
     return History(tmp_path / "history", "fleet")
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+@pytest.mark.parametrize("event", ["drift", "recovery"])
+def test_a_night_that_failed_and_goes_on_tells_what_came_of_it(tmp_path, history, drifted, event, is_old):
+    """It is told as a failure, and then as drift or as a recovery, each once; marks of an older version count, too."""
+    target = Target(command=("sh", "-c", "cat >> told.jsonl"))
+    night = drifted.night if event == "drift" else Night(run="run", at=AT)
+    failed = msgspec.structs.replace(drifted, run_exit_code=3, exit_code=3, why="The platform is out of reach.")
+    for result in (failed, failed, msgspec.structs.replace(drifted, night=night), drifted):
+        assert not list(sending.notify((target,), result, history, dict(os.environ), tmp_path, now=1_795_000_000.0))
+        if is_old:  # a mark was one for a night and a target
+            for mark in history.path.glob("notified/run-failure-*.json"):
+                mark.rename(mark.with_name(mark.name.replace("failure-", "")))
+    told = [json.loads(line)["events"] for line in (tmp_path / "told.jsonl").read_text().splitlines()]
+    assert told == [["failure"], [event], *([] if event == "drift" else [["drift"]])]
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import re
 import shlex
 import signal
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,13 @@ def test_the_units_start_what_exists() -> None:
 def dockerfile() -> str:
     """The recipe of the image."""
     return (ROOT / "Dockerfile").read_text()
+
+
+def test_the_image_has_what_every_command_needs() -> None:
+    """It installs all extras of the package but those of developers: whatever a manifest of the how-to pages runs."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"].keys()
+    (installed,) = re.findall(r"'\.\[([a-z,]+)\]'", dockerfile())
+    assert {*installed.split(","), "tables"} == extras - {"dev", "docs", "browser"}, "audit has what tables has"
 
 
 def test_the_image_runs_as_a_user() -> None:

@@ -208,14 +208,14 @@ def test_the_janitor_settles_what_nobody_else_does(place):
         run = runs.find(store, place.name)
         assert run.state == "paused"
         assert runs.steer(store, run, "resume", "me") == "running"
-        assert runs.steer(store, run, "cancel", "me") == "stopping"
+        assert runs.steer(store, run, "stop", "me") == "stopping"
         two.tidy()
         run = runs.find(store, place.name)
         assert run.state == "stopped"
         with pytest.raises(RunDirectoryError, match="is stopped: it can't be paused"):
             runs.steer(store, run, "pause", "me")
     verbs = place.sql("SELECT verb, result FROM action WHERE run = %s ORDER BY at", place.run)
-    assert [verb for verb, _ in verbs] == ["pause", "resume", "cancel", "pause"]
+    assert [verb for verb, _ in verbs] == ["pause", "resume", "stop", "pause"]
 
 
 def test_a_worker_that_leaves_is_listed_only_where_it_worked(place):

@@ -1,4 +1,5 @@
-"""Sends messages, each at most once: a file is made and synced before sending, and says afterwards how that ended.
+"""Sends messages, each at most once: a file for each event is made and synced before sending, and says afterwards how
+that ended.
 
 A process that is killed in between leaves `sending`: the message may have been sent, so it is not sent again.
 """
@@ -21,7 +22,7 @@ from bulk.audit.notify.message import Message, again, events_of, message_of
 from bulk.audit.result import AuditResult
 from bulk.items.lines import SourceFlaw
 from bulk.items.sources import open_source
-from bulk.manifest.audit_section import Target
+from bulk.manifest.audit_section import EVENTS, Target
 from bulk.platform.auth.credentials import child_environ
 from bulk.redaction import remember
 from bulk.storage.private_files import open_private, replacing, sync_directory
@@ -35,7 +36,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30})://")
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of the file of one message; `state`: `sending`, `sent` or `failed`, with `why`."""
+    """The content of the file of one event that a target is told of; `state`: `sending`, `sent` or `failed` (`why`)."""
 
     state: str
     at: float
@@ -60,34 +61,40 @@ def notify(
         now: UTC epoch seconds.
         is_again: whether a person asks for it: then also messages that were sent or begun before.
     """
-    before = [night for night in history.nights if night.run != result.night.run]
+    run, folder_of_marks = result.night.run, history.path / NOTIFIED
+    before = [night for night in history.nights if night.run != run]
     for number, target in enumerate(targets):
         name = _name(number, target)
-        notes = _notes(history.path / NOTIFIED, name)
-        told = max((note.at for note in notes if note.state == "sent"), default=None)
-        events = events_of(result, target, before, None if told is None else now - told)
-        if is_again:
-            events = again(events)
-        if not events:
-            continue
-        note = Note(state="sending", at=now, events=events)
+        told = _told(folder_of_marks, run, name)
+        sent = max((note.at for note in _notes(folder_of_marks, name) if note.state == "sent"), default=None)
+        events = events_of(result, target, before, told, None if sent is None else now - sent)
+        events = again(events) if is_again else tuple(event for event in events if event not in told)
+        begun: dict[Path, Note] = {}
         try:
-            mark = history.place(NOTIFIED, f"{result.night.run}-{name}", ".json")
-            if not _begin(mark, note, is_again=is_again):
-                continue
+            for event in events:
+                mark = history.place(NOTIFIED, f"{run}-{event}-{name}", ".json")
+                note = Note(state="sending", at=now, events=(event,))
+                if _begin(mark, note, is_again=is_again):
+                    begun[mark] = note
         except OSError as error:  # told without a mark, it would be told again
-            yield f"{_shown(target)} was not told: {history.path / NOTIFIED}: {error.strerror}"
+            for mark in begun:
+                mark.unlink(missing_ok=True)
+            yield f"{_shown(target)} was not told: {folder_of_marks}: {error.strerror}"
             continue
-        page = str((history.path / PAGES / f"{result.night.run}.html").absolute())
+        if not begun:
+            continue
+        events = tuple(event for note in begun.values() for event in note.events)
+        page = str((history.path / PAGES / f"{run}.html").absolute())
         why = _send(target, message_of(result, target, events, page), environ, folder)
         if why:
             yield f"{_shown(target)} was not told: {why}"
-        try:
-            with replacing(mark) as file:
-                state = "failed" if why else "sent"
-                file.write(msgspec.json.encode(msgspec.structs.replace(note, state=state, why=why)))
-        except OSError as error:
-            yield f"{mark}: {error.strerror}: what came of it can't be noted"
+        for mark, note in begun.items():
+            try:
+                with replacing(mark) as file:
+                    state = "failed" if why else "sent"
+                    file.write(msgspec.json.encode(msgspec.structs.replace(note, state=state, why=why)))
+            except OSError as error:
+                yield f"{mark}: {error.strerror}: what came of it can't be noted"
 
 
 def unsettled(history: History, run: str) -> list[str]:
@@ -197,6 +204,13 @@ def _begin(mark: Path, note: Note, *, is_again: bool) -> bool:
 
 def _notes(folder: Path, name: str) -> list[Note]:
     return [_note(path) for path in folder.glob(f"*-{name}.json")] if folder.is_dir() else []
+
+
+def _told(folder: Path, run: str, name: str) -> set[str]:
+    """Return the events of a night that a target was told of, or may have been."""
+    told = {event for event in EVENTS if (folder / f"{run}-{event}-{name}.json").exists()}
+    older = folder / f"{run}-{name}.json"  # of an older version: one mark for a night
+    return told | {*(_note(older).events or EVENTS)} if older.exists() else told
 
 
 def _note(path: Path) -> Note:

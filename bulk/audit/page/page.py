@@ -33,7 +33,8 @@ def page_of(result: AuditResult) -> str:
     """Return the whole page."""
     css, script = asset("report.css"), asset("audit.js", PACKAGE)
     open_ = [each for each in result.judgement.violations if each.status != FIXED]
-    tone = "bad" if "violation" in result.night.verdict else "doubt" if result.night.verdict else "good"
+    is_bad = result.night.is_blind or "violation" in result.night.verdict
+    tone = "bad" if is_bad else "doubt" if result.night.verdict else "good"
     template = environment(PACKAGE).get_template("audit.html.j2")
     return template.render(
         result=result,

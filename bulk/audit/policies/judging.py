@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from bulk.audit.policies.out_of_sight import OutOfSight
 from bulk.audit.policies.policy import SEVERITIES, Policy
 from bulk.audit.policies.waivers import ByPolicy, Waiver
 from bulk.audit.tables import asking, statements
@@ -21,7 +22,7 @@ from bulk.redaction import redact, redact_json, shows_secret
 MOST_ROWS = 1_000_000
 """Rows of one policy that are taken (count)."""
 
-NEW, KNOWN, WAIVED, FIXED = "new", "known", "waived", "fixed"
+NEW, KNOWN, WAIVED, FIXED, UNKNOWN = "new", "known", "waived", "fixed", "unknown"
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +31,8 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         key: the columns of the policy's key and their values.
         message: text about the row, without secrets.
-        status: `new`, `known` since an earlier night, `waived`, or `fixed`: it was there the night before.
+        status: `new`, `known` since an earlier night, `waived`, `fixed`: it was there the night before, or `unknown`:
+            it was there, and what it is about can't be read now.
         waiver: why it is waived, for people.
         first_seen, last_seen: the nights in which it was found first and last (RFC 3339).
         fingerprint: the same in each night (SHA-256, hexadecimal).
@@ -62,6 +64,7 @@ class PolicyResult(msgspec.Struct, frozen=True, kw_only=True):
     known: int
     waived: int
     fixed: int
+    unknown: int = 0
     allowed: float
     is_failed: bool
 
@@ -121,6 +124,7 @@ def judge(
     waivers: Sequence[Waiver],
     task: Task,
     before: Mapping[str, Violation],
+    lost: Sequence[tuple[str, Mapping[str, Any]]] = (),
     *,
     items: int,
     at: str,
@@ -130,6 +134,7 @@ def judge(
     Args:
         task: task that makes the tables; the queries are added here.
         before: violations of the night before that were not fixed then, by fingerprint.
+        lost: items that could be read before and can't be read now, each with the name of its operation's table.
         items: items of the run (count).
         at: when the run began (RFC 3339).
 
@@ -154,16 +159,19 @@ def judge(
         policy = by_name[flaw.query]
         flaws.add(policy.path, _line_of(str(flaw)), "", str(flaw))
         flaws.raise_if_any()
-    fixed = [
-        msgspec.structs.replace(old, status=FIXED)
+    out_of_sight = {policy.name: OutOfSight(policy, lost) for policy in policies}
+    gone = [
+        msgspec.structs.replace(
+            old, status=UNKNOWN if rows_of[old.policy] > MOST_ROWS or out_of_sight[old.policy].hides(old.key) else FIXED
+        )
         for print_, old in before.items()
         if print_ not in found and old.policy in by_name
     ]
-    violations = (*found.values(), *fixed)
+    violations = (*found.values(), *gone)
     counts = Counter((violation.policy, violation.status) for violation in violations)
     return Judgement(
         policies=tuple(_result(policy, counts, items) for policy in policies),
-        violations=tuple(sorted(violations, key=lambda each: (SEVERITIES.index(each.severity), each.policy))),
+        violations=tuple(sorted(violations, key=_place)),
         notes=(*_notes(waivers, night.used, night.today), *_cut(rows_of)),
     )
 
@@ -171,6 +179,11 @@ def judge(
 def fingerprint(policy: str, key: Mapping[str, Any]) -> str:
     """Return the fingerprint that tells a violation apart, the same in each night."""
     return hashlib.sha256(msgspec.json.encode([policy, key], order="deterministic")).hexdigest()
+
+
+def _place(violation: Violation) -> tuple[int, str, str, str]:
+    """Return where a violation stands among others, the same each night: rows come in any order."""
+    return SEVERITIES.index(violation.severity), violation.policy, violation.message, violation.fingerprint
 
 
 def _rows(policies: Mapping[str, Policy], task: Task) -> Iterator[tuple[Policy, list[dict[str, Any]]]]:
@@ -217,7 +230,7 @@ class _Night:
                 severity=policy.severity,
                 key=shown,
                 message=message,
-                status=WAIVED if waiver is not None else NEW if old is None or old.status == WAIVED else KNOWN,
+                status=WAIVED if waiver is not None else NEW if old is None or old.waiver else KNOWN,
                 waiver="" if waiver is None else waiver.said,
                 first_seen=self._at if old is None else old.first_seen,
                 last_seen=self._at,
@@ -247,7 +260,7 @@ def _shown(keys: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _result(policy: Policy, counts: Mapping[tuple[str, str], int], items: int) -> PolicyResult:
-    found = {status: counts.get((policy.name, status), 0) for status in (NEW, KNOWN, WAIVED, FIXED)}
+    found = {status: counts.get((policy.name, status), 0) for status in (NEW, KNOWN, WAIVED, FIXED, UNKNOWN)}
     allowed = policy.allowed(items)
     return PolicyResult(
         name=policy.name,

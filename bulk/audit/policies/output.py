@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from bulk.audit.policies.judging import FIXED, KNOWN, NEW, WAIVED, Judgement, Violation
+from bulk.audit.policies.judging import FIXED, KNOWN, NEW, UNKNOWN, WAIVED, Judgement, PolicyResult, Violation
 from bulk.audit.policies.policy import SEVERITIES
 from bulk.report.render.formatting import count, counted
 
@@ -23,9 +23,9 @@ _LEVELS = dict(zip(SEVERITIES, ("error", "warning", "note"), strict=True))
 def lines(judgement: Judgement, *, is_all: bool = False) -> Iterator[str]:
     """Yield a line for each policy, and the first of its violations that are not waived."""
     for policy in judgement.policies:
-        counts = [(policy.new, NEW), (policy.known, KNOWN), (policy.fixed, FIXED), (policy.waived, WAIVED)]
+        counts = [(getattr(policy, word), word) for word in (NEW, KNOWN, FIXED, UNKNOWN, WAIVED)]
         said = ", ".join(f"{count(number)} {word}" for number, word in counts if number) or "nothing"
-        yield f"{'FAIL' if policy.is_failed else 'ok':4} {policy.name} ({policy.severity}): {said}"
+        yield f"{_state(policy):4} {policy.name} ({policy.severity}): {said}"
         open_ = [each for each in judgement.violations if each.policy == policy.name and each.status in (NEW, KNOWN)]
         open_.sort(key=lambda each: each.status != NEW)
         for violation in open_ if is_all else open_[:MOST_SHOWN]:
@@ -34,6 +34,10 @@ def lines(judgement: Judgement, *, is_all: bool = False) -> Iterator[str]:
         if not is_all and len(open_) > MOST_SHOWN:
             yield f"       and {counted(len(open_) - MOST_SHOWN, 'more violation')}"
     yield from (f"Note: {note}" for note in judgement.notes)
+
+
+def _state(policy: PolicyResult) -> str:
+    return "FAIL" if policy.is_failed else "?" if policy.unknown else "ok"
 
 
 def sarif(judgement: Judgement, version: str, folder: Path) -> bytes:
@@ -88,7 +92,7 @@ def _sarif_result(violation: Violation, place: str) -> dict[str, object]:
             {"physicalLocation": {"artifactLocation": {"uri": place}, "region": {"startLine": 1}}},
         ],
     }
-    if violation.status == WAIVED:
+    if violation.waiver:
         result["suppressions"] = [{"kind": "external", "justification": violation.waiver}]
     return result
 
@@ -96,14 +100,16 @@ def _sarif_result(violation: Violation, place: str) -> dict[str, object]:
 def junit(judgement: Judgement, name: str) -> bytes:
     """Return one test case for each policy."""
     failures = sum(policy.is_failed for policy in judgement.policies)
-    counts = f'tests="{len(judgement.policies)}" failures="{failures}" errors="0" skipped="0"'
+    skipped = sum(_state(policy) == "?" for policy in judgement.policies)
+    counts = f'tests="{len(judgement.policies)}" failures="{failures}" errors="0" skipped="{skipped}"'
     head = f"name={escaping.quoteattr(name)} {counts}"
     parts = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuite {head}>"]
     for policy in judgement.policies:
         case = f"<testcase classname={escaping.quoteattr(name)} name={escaping.quoteattr(policy.name)}"
         open_ = [each for each in judgement.violations if each.policy == policy.name and each.status in (NEW, KNOWN)]
         if not policy.is_failed:
-            parts.append(f"{case}/>")
+            said = f'><skipped message="{counted(policy.unknown, "unknown violation")}"/></testcase>'
+            parts.append(case + (said if policy.unknown else "/>"))
             continue
         said = "\n".join(_for_xml(each.message) for each in open_[:MOST_IN_CASE])
         more = f"\nand {len(open_) - MOST_IN_CASE:,} more" if len(open_) > MOST_IN_CASE else ""

@@ -48,7 +48,7 @@ jobs:
             ~/.cache/bulk
           key: {audited.unit}-${{{{ github.run_id }}}}
           restore-keys: {audited.unit}-
-      - run: pip install 'bulkops[audit,notify]'
+      - run: pip install 'bulkops[audit,notify,app]'
       - run: {text(command)}{environment}
 """
         },

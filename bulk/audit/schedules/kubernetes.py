@@ -5,11 +5,17 @@ import json
 from bulk.audit.schedules.audited import LONGEST_S, Audited, Emitted
 from bulk.audit.schedules.times import Times
 
+_VOLUME = "/srv/bulk/audits"
+"""Where the claim is: the history and what reads are remembered in."""
+
 
 def emit(times: Times, audited: Audited) -> Emitted:
     """Return the manifest; texts in it are JSON, which is YAML."""
     text, unit = json.dumps, audited.unit
-    arguments = audited.command("", f"/srv/bulk/audit/{audited.manifest.name}", "/srv/bulk/audits")[1:]
+    history, cache = f"{_VOLUME}/{audited.unit.removeprefix('bulk-audit-')}", [f"--cache={_VOLUME}/cache"]
+    arguments = audited.command("", f"/srv/bulk/audit/{audited.manifest.name}", history)[1:]
+    if not any(option.startswith(("--cache=", "--no-cache")) for option in arguments):
+        arguments += cache  # a pod's own folder is gone with it
     secrets = "".join(
         f"""
                 - name: {text(name)}
@@ -51,7 +57,7 @@ spec:
               image: {text(audited.image)}
               args: {text(arguments)}{environment}
               volumeMounts:
-                - {{name: audits, mountPath: /srv/bulk/audits}}
+                - {{name: audits, mountPath: {_VOLUME}}}
                 - {{name: manifest, mountPath: /srv/bulk/audit}}
           volumes:
             - name: audits

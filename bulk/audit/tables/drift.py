@@ -1,15 +1,19 @@
 """Finds what the declared types of results don't foresee: undeclared fields, and values of another type. Pure.
 
+The platform's addresses and own keys, of which every answer has many, are foreseen though no type lists them.
+
 It looks at the structures of results, as DuckDB's `json_structure` tells them: they are few, however many results
 there are. No value is ever looked at or shown.
 """
 
+import fnmatch
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bulk.audit.tables.columns import Shape, Table
+from bulk.capabilities import VOLATILE
 
 UNKNOWN, TYPE = "unknown", "type"
 _FITTING: Mapping[str, frozenset[str]] = {
@@ -65,7 +69,7 @@ def differences(
             place = f"{field}.{name}"
             if name in shape:
                 yield from differences(inner, shape[name], place, left_out)
-            elif place not in left_out:
+            elif place not in left_out and not any(fnmatch.fnmatchcase(place, known) for known in VOLATILE):
                 yield place, UNKNOWN, _kind(inner)
     else:
         yield field, TYPE, _kind(given)

@@ -28,7 +28,6 @@ def write_sqlite(view: LedgerView, run: str, out: Path) -> list[str]:
         jobs.setdefault(operation, []).append(job)
     tables = {operation: table_of(find(operation)) for operation in jobs}
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(out, isolation_level=None)
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute("PRAGMA synchronous = OFF")

@@ -13,11 +13,12 @@ from bulk.audit.tables.columns import RUNS, SCHEMA_DRIFT, Table, table_of
 from bulk.audit.tables.drift import drift_rows
 from bulk.audit.tables.source import lines_of, sample_of
 from bulk.clock import iso_utc
-from bulk.errors import RunDirectoryError, UsageError
+from bulk.errors import UsageError
 from bulk.ledger.view import LedgerView
 from bulk.model import OutcomeKind
 from bulk.operation import UnknownOperation, find
 from bulk.report.fold import fold
+from bulk.storage.private_files import try_replacing
 
 RUN, DRIFT = ALL = ("runs", "schema_drift")
 """Tables that take time to make."""
@@ -93,10 +94,11 @@ def export(view: LedgerView, kind: str, out: Path) -> list[str]:
         One line for people for each thing that was written.
 
     Raises:
-        UsageError: `out` is there already. RunDirectoryError: `out` can't be written.
+        UsageError: `out` is there already, or is no place where files can be. RunDirectoryError: the disk is full.
     """
     if out.exists() and not (kind == "parquet" and out.is_dir() and not any(out.iterdir())):
         raise UsageError(f"--out {out}: is there already; name a new {'folder' if kind == 'parquet' else 'file'}")
+    _try(out, is_folder=kind == "parquet")
     run = view.run_dir.resolve().name
     if kind == "sqlite":
         from bulk.audit.tables.sqlite_tables import write_sqlite
@@ -104,10 +106,6 @@ def export(view: LedgerView, kind: str, out: Path) -> list[str]:
         return write_sqlite(view, run, out)
     asking.require_duckdb()
     place = asking.refuse_pattern(out.absolute())
-    try:
-        (place if kind == "parquet" else place.parent).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunDirectoryError(f"{out}: {error.strerror}") from error
     with tables_of(view, run) as tables:
         if kind == "parquet":
             places = {name: place / f"{name}.parquet" for name in tables.queries}
@@ -115,6 +113,15 @@ def export(view: LedgerView, kind: str, out: Path) -> list[str]:
             return [str(out / path.name) for path in places.values()]
         _write_database(tables, place)
         return [f"{out}: {', '.join(tables.queries)}"]
+
+
+def _try(out: Path, *, is_folder: bool) -> None:
+    """Make the folder that the files go into, and refuse a place where none can be."""
+    try:
+        (out if is_folder else out.parent).mkdir(parents=True, exist_ok=True)
+        try_replacing(out / "items.parquet" if is_folder else out)
+    except OSError as error:
+        raise UsageError(f"--out {out}: can't be written: {error.strerror}; name another one") from None
 
 
 def _write_database(tables: RunTables, place: Path) -> None:

@@ -1,6 +1,7 @@
 """`bulk run`: check a manifest, run it, print its report."""
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -145,7 +146,9 @@ def _meant(given: Path, overrides: "Overrides", run_dir: Path | None) -> "tuple[
     place = run_dir or planned_run.run_dir_of(plan)
     planned_run.keep_to(plan, given, place)
     approve = planned_run.approval_of(plan, given, place, Clock())
-    return Path(plan.origin.manifest), plan.origin.overrides(overrides), place, approve
+    base_url = overrides.base_url or os.environ.get("BULK_BASE_URL")  # another one than the plan's is refused
+    overrides = plan.origin.overrides(dataclasses.replace(overrides, base_url=base_url))
+    return Path(plan.origin.manifest), overrides, place, approve
 
 
 def _new_run_dir(manifest: Path, overrides: "Overrides") -> Path:

@@ -266,7 +266,7 @@ def _dim(text: str) -> Text:
 
 def _outcomes(job: JobStatus) -> Text:
     text = Text(overflow="fold")
-    if job.state == "waiting":
+    if job.state == "waiting" and (job.waits_for or not job.outcomes):
         waits = ", ".join(safe(name, 30) for name in job.waits_for)
         return text.append(f"waits for {waits}" if waits else "waits", style="dim")
     shown = [kind for kind in _SHOWN_ORDER if job.outcomes.get(kind)]

@@ -5,14 +5,14 @@ code as outcomes come, so that a wave that is over a budget stops at once. Error
 """
 
 import contextlib
-import re
+import shlex
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import anyio
 import msgspec
@@ -22,48 +22,17 @@ from bulk.bundle.columns import Columns
 from bulk.bundle.index import INDEX, SCHEMA, opened
 from bulk.bundle.links import load_links
 from bulk.clock import Clock
-from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
+from bulk.errors import BulkError, RunStopped, UsageError
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
 from bulk.ledger.directory import unusable
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Limits
 from bulk.model import Outcome
 from bulk.quantities import Share
+from bulk.report.wave_gates import NAME, Gates, closed_gate, read_gates, waits_to_be_opened
 from bulk.schedule.job_progress import JobProgress
 from bulk.schedule.waves import NEVER, Wave, Waves, inheriting, wave_numbers
-from bulk.storage.private_files import read_regular, replacing
-
-NAME: Final = "gates.json"
-"""The file in a run directory with the waves that people have opened and accepted."""
-
-
-class Gates(msgspec.Struct, frozen=True, kw_only=True):
-    """What was decided about the waves of a run.
-
-    Attributes:
-        opened: the last wave that may begin where the gate is manual (number).
-        accepted: waves that go on although they were over a budget (numbers).
-        opens_at: when the wave after those that were judged may begin (UTC epoch seconds).
-    """
-
-    opened: int = 1
-    accepted: frozenset[int] = frozenset()
-    opens_at: float = 0.0
-
-
-def read_gates(run_dir: Path) -> Gates:
-    """Return the decisions so far.
-
-    Raises:
-        RunDirectoryError: the file is damaged.
-    """
-    path = run_dir / NAME
-    try:
-        return msgspec.json.decode(read_regular(path), type=Gates)
-    except FileNotFoundError:
-        return Gates()
-    except (OSError, msgspec.MsgspecError) as error:
-        raise RunDirectoryError(f"{path} can't be read: {error}; delete it: only the first wave is open then") from None
+from bulk.storage.private_files import replacing
 
 
 def decide(
@@ -89,26 +58,12 @@ def decide(
         raise unusable(run_dir, error) from error
 
 
-async def wait_for_gate(opens_at: float, clock: Clock, reasons: WaitReasons, draining: anyio.Event) -> None:
-    """Wait until the gate opens (monotonic) or the run is stopped; the status of the run shows the wait."""
-    seconds = opens_at - clock.monotonic()
-    if seconds > 0.0:
-        with reasons.told(WaitReason.GATE, seconds, clock.monotonic()), anyio.move_on_after(seconds):
+async def wait_for_gate(opens_at: float, items: int, clock: Clock, reasons: WaitReasons, draining: anyio.Event) -> None:
+    """Wait until the gate opens (monotonic) or the run is stopped; its status shows that `items` wait (count)."""
+    now = clock.monotonic()
+    if opens_at > now:
+        with reasons.told(WaitReason.GATE, opens_at - now, now, count=items), anyio.move_on_after(opens_at - now):
             await draining.wait()
-
-
-class ClosedGate(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a run has ended before a wave, or within it.
-
-    Attributes:
-        wave, of: the number of the wave, and how many waves its job has. job: the name of the job.
-        is_over: the wave is over a budget of `limits.errors`; otherwise it waits to be opened.
-    """
-
-    wave: int
-    of: int
-    job: str
-    is_over: bool
 
 
 def cut(
@@ -154,18 +109,6 @@ def hold_back(
             until = ends[min(held[job.number], len(ends)) - 1]
             progress[job.number].offered_until = min(progress[job.number].offered_until, until)
     return held
-
-
-_CLOSED = re.compile(r"wave (\d{1,3}) of (\d{1,3}) of (\S+) (waits to be opened|stopped): ")
-
-
-def closed_gate(why: str) -> ClosedGate | None:
-    """Return the gate that ended a run, from the reason why it ended (`WaveBudgets` words it); None: it was no gate."""
-    found = _CLOSED.match(why)
-    if found is None:
-        return None
-    wave, of, job, what = found.groups()
-    return ClosedGate(wave=int(wave), of=int(of), job=job, is_over=what == "stopped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,11 +191,6 @@ def over_budget(job: str, wave: Judged, code: str, count: int, limits: Limits) -
         f"wave {wave.number} of {wave.of} of {job} stopped: {count:,} {code} of {wave.items:,} items, {most:,} "
         f"allowed; go on: bulk resume RUN --accept-wave {wave.number}"
     )
-
-
-def waits_to_be_opened(job: str, number: int, of: int, how: str) -> str:
-    """Return the reason why a run ends before wave `number` of `of`; `how`: how that wave is opened."""
-    return f"wave {number} of {of} of {job} waits to be opened: {how}"
 
 
 @dataclass(slots=True)
@@ -389,7 +327,7 @@ class WaveBudgets:
         if not waiting:
             return RunStopped("work is left that could not be reached in this run")
         job, wave = waiting[0]
-        how = f"bulk approve {self.run_dir} --wave {wave.number}"
+        how = f"bulk approve {shlex.quote(str(self.run_dir))} --wave {wave.number}"
         return RunStopped(waits_to_be_opened(job.name, wave.number, wave.of, how))
 
     @property

@@ -8,6 +8,7 @@ import base64
 import hashlib
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import Final
 
@@ -155,14 +156,20 @@ def require_current(plan: PlanFile, path: Path, checked: Checked, run_dir: Path,
     Raises:
         GateClosed: the message says why, and the way out.
     """
-    again = f"look again: bulk plan {plan.origin.manifest} --live -o FILE"
+    again = f"look again: bulk plan {shlex.quote(plan.origin.manifest)} --live -o {shlex.quote(str(path))}"
     if plan.approval is None:
-        raise GateClosed(f"{path} is not approved; nothing was sent. Read it, then: bulk approve {path}")
+        raise GateClosed(
+            f"{path} is not approved; nothing was sent. Read it, then: bulk approve {shlex.quote(str(path))}"
+        )
     if now - plan.made_at > VALID_S:
         raise GateClosed(f"{path} is older than 24 hours; nothing was sent; {again}")
     identity = identity_of(checked)
+    if identity.base_url != plan.base_url:
+        raise GateClosed(
+            f"{path} was made for {plan.base_url}, and --base-url or BULK_BASE_URL names {identity.base_url}; nothing "
+            f"was sent; {again}"
+        )
     for name, what in (
-        ("base_url", "the platform's address"),
         ("vendor", "the vendor"),
         ("manifest_digest", "the manifest"),
         ("items_digest", "the content of the items"),

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from bulk.bundle.checked import Checked, JobCheck
-from bulk.check.plan import PayerPlan
+from bulk.check.plan import BucketPlan, PayerPlan
 from bulk.check.plan_forecast import length_of
 from bulk.clock import Clock
 from bulk.engine.credentials.app_routes import Owners, wanted_permissions
@@ -29,6 +29,7 @@ from bulk.platform.auth.app_credential import AnyCredential, AppCredential, Pool
 from bulk.platform.auth.credentials import Credential, interruptible
 from bulk.platform.auth.installations import Installation, InstallationSource, no_installation
 from bulk.platform.transport import Transport
+from bulk.quantities import Share
 from bulk.status import BucketStatus
 
 HOUR_S = 3_600.0
@@ -203,6 +204,19 @@ def budgets_of(
             joined = _together(limited) if is_pool else _last(limited, payers.totals[credential, category])
             buckets.append(msgspec.structs.replace(joined, credential=credential))
     return buckets, tuple(shown)
+
+
+def together(planned: BucketPlan, payers: Sequence[PayerPlan], reserve: Share) -> BucketPlan:
+    """Return a bucket of the plan with what its payers have together, in place of what its end was forecast with."""
+    own = [payer for payer in payers if (payer.credential, payer.category) == (planned.credential, planned.category)]
+    if not own or planned.limit is None:
+        return planned
+    return msgspec.structs.replace(
+        planned,
+        limit=sum(payer.limit for payer in own),
+        remaining=sum(payer.remaining or 0 for payer in own),
+        reserve=sum(reserve.of(payer.limit) for payer in own),
+    )
 
 
 def _together(limited: Sequence[tuple[BucketStatus, int]]) -> BucketStatus:

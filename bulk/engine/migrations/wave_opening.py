@@ -17,6 +17,7 @@ from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.report.run_state import RunJob, run_state_of
+from bulk.report.wave_gates import read_gates
 
 
 def open_waves(run_dir: Path, wave: int, now: float) -> range:
@@ -47,7 +48,7 @@ def open_waves(run_dir: Path, wave: int, now: float) -> range:
     )
     if refusal := run.refusal(wave):
         raise UsageError(refusal)
-    before = gates.read_gates(run_dir).opened
+    before = read_gates(run_dir).opened
     gates.decide(run_dir, opened=wave)
     return range(before + 1, wave + 1)
 

@@ -59,18 +59,21 @@ class WaitReasons:
         self._lasting: dict[object, Pause] = {}
 
     @contextlib.contextmanager
-    def told(self, why: WaitReason | None, seconds: float, now: float, error: str = "") -> Iterator[None]:
+    def told(
+        self, why: WaitReason | None, seconds: float, now: float, error: str = "", count: int = 1
+    ) -> Iterator[None]:
         """Report a pause of `seconds` from `now` on, for the time of the block.
 
         Args:
             why: the reason; None where something else reports the pause.
             error: what went wrong before, for people; empty where nothing did.
+            count: how many items wait for it (count).
         """
         if why is None or seconds < SHORTEST_TOLD_S:
             yield
             return
         pause = object()
-        self._lasting[pause] = Pause(why, now + seconds, 1, error)
+        self._lasting[pause] = Pause(why, now + seconds, count, error)
         try:
             yield
         finally:
@@ -82,5 +85,5 @@ class WaitReasons:
         for each in self._lasting.values():
             seen = found.get(each.why, replace(each, count=0))
             until, error = max(seen.until, each.until), each.error or seen.error
-            found[each.why] = Pause(each.why, until, seen.count + 1, error)
+            found[each.why] = Pause(each.why, until, seen.count + each.count, error)
         return list(found.values())

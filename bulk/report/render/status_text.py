@@ -83,7 +83,7 @@ def _jobs(run_state: RunState, ink: Ink, columns: int) -> Iterator[str]:
     for job, cells in zip(shown, aligned(rows, columns, right=(1,)), strict=True):
         said = outcomes(job.outcomes, OUTCOMES)
         status = live.get(job.name)
-        if run_state.is_live and status is not None and status.state == "waiting":
+        if run_state.is_live and status is not None and status.state == "waiting" and status.waits_for:
             said = f"waits for {', '.join(safe(name, 40) for name in status.waits_for)}"
         tone = "bad" if job.outcomes["failed"] else "doubt" if job.outcomes["unknown"] else "dim"
         left = "  ".join(cells)

@@ -8,6 +8,7 @@ const openOf = night => night.new + night.known;
 function verdict(night) {
   if (!night) return h("span", {class: "pill same"}, "no night yet");
   if (!night.is_good) return h("span", {class: "pill doubt"}, "not compared");
+  if (night.is_blind) return h("span", {class: "pill bad"}, "nothing could be read");
   const words = night.verdict.join(" and "), tone = night.verdict.includes("violation") ? "bad" : words ? "doubt" : "good";
   return h("span", {class: `pill ${tone}`}, words || "as it should be");
 }
@@ -54,7 +55,7 @@ function ago(at) {
 function auditTiles(page, night) {
   const tile = (head, value, more, href = null) => h("div", {}, h("dt", {}, head), h("dd", {}, href && value ? h("a", {href}, count(value)) : count(value), h("small", {}, more)));
   return h("dl", {class: "tiles"},
-    tile("Violations", openOf(night), `${count(night.new)} new, ${count(night.fixed)} fixed`, auditPath(page.name, "violations")),
+    tile("Violations", openOf(night), `${count(night.new)} new, ${count(night.fixed)} fixed${night.unknown ? `, ${count(night.unknown)} unknown` : ""}`, auditPath(page.name, "violations")),
     tile("Waived", night.waived, `${percent(night.waived, night.waived + openOf(night)) || "0%"} of what is found`, `${auditPath(page.name, "violations")}?status=waived`),
     tile("Items changed", night.drift, several(night.changes, "field"), `${auditPath(page.name, "changes")}?night=${encodeURIComponent(night.run)}`),
     tile("Lost sight of", night.lost_sight, "could be read before"),
@@ -69,8 +70,8 @@ function auditView(page) {
   if (page.is_cut) notes.unshift(h("li", {}, "The last night found too much to be read here: ", h("code", {}, shown(`bulk sql ${page.path}`)), " shows it."));
   const policies = page.policies.map(({now, trend}) => [
     [h("a", {href: `${auditPath(page.name, "violations")}?policy=${encodeURIComponent(now.name)}`}, text(now.name)), now.description ? h("div", {class: "soft small"}, text(now.description)) : ""],
-    h("span", {class: `severity ${now.severity}`}, now.severity), now.is_failed ? h("span", {class: "failed"}, "no") : "yes",
-    ...["new", "known", "fixed", "waived"].map(kind => count(now[kind])),
+    h("span", {class: `severity ${now.severity}`}, now.severity), now.is_failed ? h("span", {class: "failed"}, "no") : now.unknown ? "unknown" : "yes",
+    ...["new", "known", "fixed", "unknown", "waived"].map(kind => count(now[kind])),
     spark(trend, `Violations night by night: ${trend.map(value => value === null ? "none yet" : count(value)).join(", ")}`),
   ]);
   const fields = page.drift.by_field.map(([field, items]) => [h("code", {}, shown(field)), count(items)]);
@@ -78,7 +79,7 @@ function auditView(page) {
     h("div", {class: "head"}, h("div", {}, h("h1", {tabindex: "-1"}, text(page.name)), h("div", {class: "facts"}, h("span", {}, text(page.path)), last ? h("span", {}, "last night ", clock(last.at), ` (${ago(last.at)})`) : null)), verdict(last)),
     notes.length ? h("section", {class: "notes", id: "notes"}, h("ul", {}, ...notes)) : null,
     good ? h("section", {id: "standing"}, last === good || last.run === good.run ? null : h("p", {class: "soft"}, "Of the last night that was compared, ", clock(good.at), ":"), auditTiles(page, good)) : null,
-    policies.length ? h("section", {id: "policies"}, h("h2", {}, "Policies"), grid("Policies", ["Policy", "Severity", "Holds", "New", "Known", "Fixed", "Waived", "Night by night"], policies, {right: [3, 4, 5, 6]})) : null,
+    policies.length ? h("section", {id: "policies"}, h("h2", {}, "Policies"), grid("Policies", ["Policy", "Severity", "Holds", "New", "Known", "Fixed", "Unknown", "Waived", "Night by night"], policies, {right: [3, 4, 5, 6, 7]})) : null,
     h("section", {id: "plots", "data-keep": true}, h("h2", {}, "Night by night"), h("div", {class: "plots"})),
     page.waivers.length ? h("section", {id: "waivers"}, h("h2", {}, "Waivers"),
       h("p", {class: "soft"}, `${several(page.waivers.length, "waiver")} ${page.waivers.length === 1 ? "covers" : "cover"} ${several(waived, "violation")}, ${percent(waived, waived + openOf(good))} of what is found.`),

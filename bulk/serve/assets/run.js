@@ -41,7 +41,7 @@ function jobsSection(page) {
   const live = Object.fromEntries((page.run.status?.jobs ?? []).map(job => [job.name, job]));
   const path = `${runPath(page.name)}/items?job=`;
   const rows = page.run.jobs.map(job => {
-    const waits = live[job.name]?.state === "waiting" ? `waits for ${live[job.name].waits_for.join(", ")}` : "";
+    const waits = live[job.name]?.state === "waiting" && live[job.name].waits_for.length ? `waits for ${live[job.name].waits_for.join(", ")}` : "";
     return [[h("a", {href: path + encodeURIComponent(job.name)}, text(job.name)), h("div", {class: "soft small"}, text(job.operation))],
       [...progress(job.outcomes, job.items), waits ? h("div", {class: "soft small"}, text(waits)) : ""],
       ...["failed", "skipped", "unknown"].map(kind => job.outcomes[kind] ? h("span", {class: kind}, count(job.outcomes[kind])) : "0")];

@@ -90,7 +90,7 @@ def audit_figures(audits: Iterable[Audit]) -> Iterator[AuditFigures]:
             at=_seconds(last.at),
             good_at=_seconds(good[-1].at) if good else None,
             exit_code=last.exit_code,
-            violations={"new": last.new, "known": last.known, "waived": last.waived},
+            violations={"new": last.new, "known": last.known, "unknown": last.unknown, "waived": last.waived},
             changed=last.drift,
         )
 

@@ -13,15 +13,15 @@ from typing import Any
 
 from bulk.clock import Clock
 from bulk.cluster.stored_limits import set_limits, settable
+from bulk.cluster.stored_state import state_of
 from bulk.cluster.stored_waves import open_waves, refuse_closed
 from bulk.cluster.submission import next_command
-from bulk.engine.agreement.gates import closed_gate
 from bulk.errors import BulkError, UsageError
 from bulk.report.run_list import ListedRun
+from bulk.report.wave_gates import closed_gate
 from bulk.serve.fleet import STORED, FleetRun, Look, Opened
 from bulk.serve.steer import WHO, Chosen, Done, NotDone, chosen_of, settings_of
 from bulk.serve.stored.cluster_data import Cluster, ClusterData
-from bulk.serve.stored.stored_state import state_of
 from bulk.serve.stored.stored_view import StoredView
 from bulk.store import runs
 from bulk.store.address import StoreAddress
@@ -32,7 +32,7 @@ from bulk.store.schema import refuse_other
 FRESH_S, WAIT_S, AGAIN_S = 1.0, 0.7, 5.0
 """How long a list is used, how long a call waits for a newer list, and how long after a failure the store is asked
 again (seconds)."""
-_VERBS = {"pause": "pause", "resume": "resume", "stop": "cancel"}
+_VERBS = ("pause", "resume", "stop")
 
 
 class StoredRuns:
@@ -125,7 +125,7 @@ class StoredRuns:
                 return self._open(run, args)
             if verb == "resume":
                 refuse_closed(run, next_command(run, self.address))
-            state = runs.steer(self._store, run, _VERBS[verb], _who(), _why(verb))
+            state = runs.steer(self._store, run, verb, _who(), _why(verb))
         except BulkError as error:
             raise NotDone(str(error)) from None
         return Done(state=state)

@@ -10,6 +10,9 @@ SELECT extract(epoch FROM began_at)::float8, began_platform FROM run WHERE id = 
 -- name: plan
 UPDATE run SET began_platform = coalesce(began_platform, %s) WHERE id = %s RETURNING began_platform
 
+-- name: come_back
+UPDATE participant SET ended_at = NULL, exit_code = NULL, why = '' WHERE run = %s AND worker = %s RETURNING status
+
 -- name: begin_link
 SELECT at_link, last_digest FROM begin_link(%s, %s)
 

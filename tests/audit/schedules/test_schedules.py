@@ -160,6 +160,8 @@ def test_kubernetes_takes_the_job(home):
     assert (job["spec"]["timeZone"], job["spec"]["concurrencyPolicy"]) == ("Europe/Berlin", "Forbid")
     (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     assert container["args"][:2] == ["audit", "/srv/bulk/audit/fleet.yaml"]
+    (history,) = [after for before, after in pairwise(container["args"]) if before == "--history"]
+    assert (history, "--cache=/srv/bulk/audits/cache" in container["args"]) == ("/srv/bulk/audits/fleet", True)
     assert [each["name"] for each in container["env"]] == ["BULK_TOKEN", "CHAT"]
     assert "leaves the time out on 20" in said
     assert "comes twice on 20" in said
@@ -167,6 +169,20 @@ def test_kubernetes_takes_the_job(home):
         home, "kubernetes", "--cron", "30 4 * * *", "--tz", "Europe/Berlin", "--image", "x.example.com/b:1"
     )
     assert "the time" not in said
+
+
+@pytest.mark.parametrize("form", ["systemd", "cron", "kubernetes", "actions"])
+def test_every_form_passes_the_cache_on(home, form):
+    """What reads are remembered in is where the options say, once; a path is seen from the folder of this command."""
+    for options, says in ((["--cache", "kept"], f"--cache={home.folder}/kept"), (["--no-cache"], "--no-cache")):
+        out, _ = emitted(home, form, "--cron", "30 2 * * *", *options)
+        assert (says in out, out.count("-cache")) == (True, 1), out
+
+
+def test_a_folder_that_can_not_be_written_is_a_wrong_option(home):
+    """It is exit 2, as of every option that names what comes out."""
+    ran = home.run("schedule", "fleet.yaml", "--emit", "cron", "--cron", "30 2 * * *", "--out", "/proc/units")
+    assert (ran.exit_code, "--out /proc/units: can't be written: " in ran.err) == (2, True), ran.err
 
 
 def test_cron_and_actions_say_what_they_lack(home):

@@ -5,9 +5,44 @@ from pathlib import Path
 
 import pytest
 
-from bulk.audit.tables.columns import COMMON, sql_type, table_of
+from bulk.audit.tables.columns import COMMON, _of_type, sql_type, table_of
 from bulk.audit.tables.drift import differences, drift_rows
 from bulk.operation import find, names
+from tests.schemas.areas import files, hooks, notifications, organizations, others, rulesets, security
+
+SPECIFIED = {
+    "team-organization.list": [list[organizations.Organization]],
+    "team-organization.get": [organizations.Organization],
+    "contents.get": [
+        files.File,
+        files.LargeFile,
+        files.Symlink,
+        files.Submodule,
+        list[files.Entry],
+        list[files.OldEntry],
+        files.Directory,
+    ],
+    "readme.get": [files.File, files.LargeFile],
+    "enterprise-configuration.list": [list[security.Configuration]],
+    "enterprise-configuration.get": [security.Configuration],
+    "enterprise-configuration.defaults": [list[security.Default]],
+    "organization-configuration.get": [security.Configuration],
+    "organization-configuration.repositories": [list[security.ConfiguredRepository]],
+    "enterprise-security.get": [security.LegacySettings],
+    "enterprise-ruleset.history": [list[rulesets.Version]],
+    "enterprise-ruleset.version": [rulesets.VersionWithState],
+    "organization-ruleset.list": [list[rulesets.Summary]],
+    "license.get": [security.License],
+    "committers.get": [security.Committers],
+    "webhook.list": [list[hooks.Hook]],
+    "webhook.get": [hooks.Hook],
+    "webhook.get-config": [hooks.HookConfig],
+    "webhook.deliveries": [list[hooks.Delivery]],
+    "notification.list": [list[notifications.Thread]],
+    "thread.get": [notifications.Thread],
+    "rate-limit.get": [others.RateLimits, others.OldRateLimits],
+}
+"""The schemas of answers of the operations that read."""
 
 RELEASED = Path(__file__).with_name("columns.json")
 """Columns of each table as of the last release; a new one is added with `python -m tests.audit.tables.test_columns`."""
@@ -52,6 +87,18 @@ def test_what_the_types_do_not_foresee_is_counted():
     ]
     assert list(differences({"a": ["JSON"]}, {"a": ["BIGINT"]}, "r")) == [("r.a", "type", "JSON")]
     assert sql_type([{"a": "BIGINT", "b": ["JSON"]}]) == 'STRUCT("a" BIGINT, "b" JSON[])[]'
+
+
+@pytest.mark.parametrize("name", [name for name in names() if find(name).is_read])
+def test_what_the_specification_says_is_foreseen(name):
+    """No answer that is as specified is told as drift of a schema: each of its fields has a type, or is an address."""
+    table = table_of(find(name))
+    for kind in SPECIFIED[name]:
+        given, shape = _of_type(kind, -99), table.result
+        if table.list_field and isinstance(given, list) and isinstance(shape, dict):
+            shape = shape[table.list_field]
+        found = differences(given, shape, "result", table.untabled)
+        assert [(field, kind) for field, problem, kind in found if problem == "unknown"] == []
 
 
 if __name__ == "__main__":

@@ -70,6 +70,15 @@ def test_no_table_holds_content_or_signed_addresses(home):
     assert all(b"download_url" not in text and b"downloads/" not in text for text in texts)
 
 
+@pytest.mark.parametrize("kind", ["parquet", "duckdb", "sqlite"])
+def test_a_place_that_can_not_be_written_is_a_wrong_option(home, kind):
+    """It is exit 2, as of every option that names what comes out, before a line is read; no traceback is made."""
+    home.write("plain.txt", "")
+    for out in ("plain.txt/tables", "/proc/tables"):
+        ran = home.run("tables", "night", "--to", kind, "--out", out)
+        assert (ran.exit_code, f"--out {out}: can't be written: " in ran.err) == (2, True), ran.err
+
+
 def test_tables_of_all_kinds_hold_the_same(home):
     """Parquet, DuckDB and SQLite: the same rows; what is there already is never overwritten."""
     for kind, out in (("parquet", "p"), ("duckdb", "d.duckdb"), ("sqlite", "s.sqlite")):

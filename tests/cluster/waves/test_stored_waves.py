@@ -18,12 +18,13 @@ from bulk.cluster.assignment import Assigning
 from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.stored_waves import Found, JobWaves, StoredWaves, WaveErrors, decide, open_waves
 from bulk.cluster.submission import next_command, submit_manifest
-from bulk.engine.agreement.gates import Gates, WaveBudgets, closed_gate
+from bulk.engine.agreement.gates import WaveBudgets
 from bulk.ledger.records import Record
 from bulk.manifest.manifest import Limits
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.quantities import NOTHING, Share
+from bulk.report.wave_gates import Gates, closed_gate
 from bulk.schedule.job_progress import JobProgress
 from bulk.status import Silence
 from bulk.store import runs

@@ -43,6 +43,10 @@ def test_each_payer_is_planned_with(tmp_path: Path) -> None:
         ran = home.run("plan", "m.yaml", "--json")
         assert ran.exit_code == 0, ran
         plan = json.loads(ran.out)
+        for bucket in plan["buckets"]:  # what there is, and no figure that was made to forecast the end
+            own = [each for each in plan["payers"] if each["credential"] == bucket["credential"]]
+            for name in ("limit", "remaining"):
+                assert bucket[name] == sum(each[name] for each in own), (bucket, own)
         told = {(each["credential"], each["payer"]): each for each in plan["payers"]}
         assert {key: (each["requests"], each["limit"], each["hourly"]) for key, each in told.items()} == {
             ("fleet", "org-1"): (30, 10, 600),

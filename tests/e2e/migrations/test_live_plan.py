@@ -96,6 +96,21 @@ def test_what_was_approved_is_done_and_nothing_else(tmp_path: Path, home: Home) 
         assert (late.exit_code, "the manifest changed" in late.err, len(writes(sandbox))) == (8, True, written)
 
 
+def test_a_plan_holds_for_its_platform_and_names_commands_that_can_be_copied(tmp_path: Path, home: Home) -> None:
+    """BULK_BASE_URL beats the manifest, also where the plan is run: another platform is exit 8, and nothing is sent."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        files(sandbox, home).rename(home.folder / "a manifest.yaml")
+        assert home.run("plan", "a manifest.yaml", "--live", "-o", "F 1.plan").exit_code == 0
+        refused = home.run("run", "F 1.plan", "--progress", "none")
+        assert (refused.exit_code, "bulk approve 'F 1.plan'" in refused.err) == (8, True), refused.err
+        assert home.run("approve", "F 1.plan").exit_code == 0
+        home.variables["BULK_BASE_URL"] = "http://127.0.0.1:1/api/v3"
+        ran = home.run("run", "F 1.plan", "--progress", "none")
+        assert (ran.exit_code, writes(sandbox)) == (8, []), ran.err
+        assert f"was made for {sandbox.base_url}, and --base-url or BULK_BASE_URL names http://127.0.0.1:1" in ran.err
+        assert f"bulk plan '{home.folder}/a manifest.yaml' --live -o 'F 1.plan'" in ran.err
+
+
 def test_an_item_that_was_equal_is_not_overwritten(tmp_path: Path, home: Home) -> None:
     """What was as asked for when the plan was made, and is not any more, was changed by somebody else."""
     with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:

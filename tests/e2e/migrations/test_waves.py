@@ -4,6 +4,7 @@ import base64
 import itertools
 import json
 import random
+import re
 import signal
 from collections.abc import Callable
 from datetime import datetime
@@ -107,7 +108,10 @@ def test_a_gate_is_opened_by_hand(tmp_path: Path, home: Home) -> None:
             ran = home.run(*RUN)
             assert (ran.exit_code, "bulk approve run --wave 2" in said(ran)) == (3, True), ran.err
             assert sorted(puts(sandbox)) == [0, 1]
+            for shown in (ran.out, home.run("status", "run").out):
+                assert re.search(r"^Go on: +bulk approve run --wave 2$", shown, re.MULTILINE), shown
         assert home.run("approve", "run", "--wave", "2").exit_code == 0
+        assert re.search(r"^Go on: +bulk resume run$", home.run("status", "run").out, re.MULTILINE)
         assert (home.run(*RUN).exit_code, sorted(puts(sandbox))) == (3, list(range(12)))
         assert home.run("approve", "run", "--wave", "3").exit_code == 0
         assert (home.run("resume", "run", "--progress", "none").exit_code, len(puts(sandbox))) == (0, 40)
@@ -145,16 +149,17 @@ def test_no_wave_is_opened_that_is_none(tmp_path: Path, home: Home) -> None:
 
 def test_a_gate_that_opens_by_itself(tmp_path: Path, home: Home) -> None:
     """It keeps its time, stopped and killed meanwhile as well; a stop ends the wait, and the status says what is
-    waited for."""
+    waited for, and how many items do."""
 
     def is_waiting() -> bool:
-        found = home.run("status", "run", "--json")
-        return found.exit_code == 0 and '"kind":"gate"' in found.out.replace(" ", "")
+        found = home.run("status", "run")
+        return found.exit_code == 0 and "(2 items)" in found.out.partition("waiting: gate of the next wave until ")[2]
 
     with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
         manifest(home, sandbox, 3, gate={"after": "10s"}, waves=[1, "rest"])
         with home.running(*RUN) as process:
             wait_for(is_waiting, process)
+            assert "waits for\n" not in home.run("status", "run").out
             assert home.run("stop", "run").exit_code == 0
             process.communicate(timeout=60)
             assert (process.returncode, puts(sandbox)) == (3, [0])

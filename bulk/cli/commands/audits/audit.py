@@ -11,8 +11,8 @@ from bulk.cli import errors, foreground, output
 from bulk.cli.logs import Command
 from bulk.cli.options import CACHE, LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
 from bulk.cli.out_file import try_out
-from bulk.errors import Interrupted, RunDirectoryError, UsageError
-from bulk.exit_codes import ExitCode
+from bulk.errors import RunDirectoryError, UsageError
+from bulk.exit_codes import STOPPED_EARLY
 
 if TYPE_CHECKING:
     from bulk.audit.history import History
@@ -116,19 +116,22 @@ def night(
         history = History(folder, read.name, manifest)
         try:
             result = audits.one_night(prepared, history, _runner(manifest, overrides, showing), now, within_s)
-        except KeyboardInterrupt:
-            exit_code = errors.exit_code_of(Interrupted("SIGINT", ExitCode.INTERRUPTED))
+        except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 - how it goes on is told after a bug, too
+            exit_code = errors.exit_code_of(error, is_json=kind == "json")
             errors.say_how_to_go_on(_command(), exit_code)
             return exit_code
+        exit_code = result.exit_code
         try:
             _print(result, kind, out)
-        finally:  # the night counts, whatever can't be written now
-            if not no_notify:
-                _tell(result, history, manifest.resolve().parent, prepared.settings.notify)
-            if result.is_compared:
-                _prune(history, prepared.settings, now)
+        except Exception as error:  # noqa: BLE001 - the night counts, whatever can't be written now
+            unwritten = errors.exit_code_of(error, is_json=kind == "json")
+            exit_code = unwritten if unwritten and exit_code not in STOPPED_EARLY else exit_code
+        if not no_notify:
+            _tell(result, history, manifest.resolve().parent, prepared.settings.notify)
+        if result.is_compared:
+            _prune(history, prepared.settings, now)
     errors.say_how_to_go_on(_command(), result.exit_code, has_begun=True)
-    return result.exit_code
+    return exit_code
 
 
 @audit.command(cls=Command)

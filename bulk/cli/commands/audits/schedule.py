@@ -13,8 +13,8 @@ import click
 
 from bulk.cli import output
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, overriding
-from bulk.errors import RunDirectoryError, UsageError
+from bulk.cli.options import CACHE, LIMITS, MANIFEST, PLATFORM, overriding
+from bulk.errors import UsageError
 
 if TYPE_CHECKING:
     from bulk.manifest.manifest import Manifest
@@ -33,6 +33,8 @@ FORMS = ("systemd", "cron", "kubernetes", "actions")
 @click.option(
     "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write the files there; nothing is overwritten."
 )
+@CACHE[0]
+@CACHE[1]
 @overriding(*MANIFEST, *PLATFORM, *LIMITS)
 def schedule(
     *,
@@ -43,6 +45,8 @@ def schedule(
     history: Path | None,
     image: str | None,
     out: Path | None,
+    cache: Path | None,
+    no_cache: bool,
     overrides: "Overrides",
 ) -> int:
     """Print what a scheduler needs to audit MANIFEST.
@@ -68,7 +72,7 @@ def schedule(
             manifest=manifest.resolve(),
             history=(history or Path("audits") / read.name).absolute(),
             folder=Path.cwd(),
-            options=_options(read, overrides),
+            options=[*_options(read, overrides), *_cache(cache, is_none=no_cache)],
             program=shutil.which("bulk") or sys.argv[0],
             secrets=_secrets(read),
             image=image or f"bulk:{bulk.__version__}",
@@ -109,6 +113,10 @@ def _options(manifest: "Manifest", overrides: "Overrides") -> list[str]:
     ]
 
 
+def _cache(cache: Path | None, *, is_none: bool) -> list[str]:
+    return ["--no-cache"] if is_none else [] if cache is None else [f"--cache={cache.absolute()}"]
+
+
 def _secrets(manifest: "Manifest") -> list[str]:
     """Return the variables that the credentials of the jobs and the notifications name."""
     from bulk.manifest.credential_specs import PoolSpec, spec_of
@@ -146,7 +154,8 @@ def _write(folder: Path, files: dict[str, str]) -> None:
             f"--out: {error.filename} exists already and has other content; name another folder, or move it away"
         ) from None
     except OSError as error:
-        raise RunDirectoryError(f"--out {error.filename or folder}: {error.strerror}") from error
+        place = error.filename or folder
+        raise UsageError(f"--out {place}: can't be written: {error.strerror}; name another folder") from None
     for name in files:
         output.out(str(folder / name))
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from bulk.store.connections import StoreConnection
     from bulk.store.runs import StoredRun
 
-_VERBS = {"pause": "pause", "resume": "resume", "stop": "cancel"}
-
 
 def steer(run: str, address: str, verb: str, accepted: AbstractSet[int] = frozenset()) -> int:
     """Pause, resume or stop a run, for all workers; they hear of it at once, or within seconds.
@@ -34,8 +32,8 @@ def steer(run: str, address: str, verb: str, accepted: AbstractSet[int] = frozen
             found = runs.find(store, run)
         if verb == "resume":
             refuse_closed(found, next_command(found, address))
-        state = runs.steer(store, found, _VERBS[verb], stored.who(), _WHY.get(verb, ""))
-    output.say(f"{run} is {state}{_NEXT[verb].format(run=run, store=address)}")
+        state = runs.steer(store, found, verb, stored.who(), _WHY.get(verb, ""))
+    output.say(f"{run} is {state}{_NEXT[verb].format(run=shlex.quote(run), store=shlex.quote(address))}")
     return 0
 
 

@@ -93,7 +93,9 @@ def run(
             report = _report(manifest, count, run_dir, beside, overrides, question, progress, accepted)
     except KeyboardInterrupt:
         return _left(Interrupted("SIGINT", 130), run_dir, as_json=as_json)
-    except BulkError as error:
+    except Exception as error:
+        if not isinstance(error, BulkError) and not is_under_way(run_dir):
+            raise
         return _left(error, run_dir, as_json=as_json)
     output.out(report_files.as_json(report).decode() if as_json else text.render(report, **output.look()))
     return report.exit_code
@@ -152,7 +154,7 @@ class _Stopped(BulkError):
 
 
 def _stopped(run: "StoredRun", run_dir: Path) -> BulkError:
-    from bulk.engine.agreement.gates import closed_gate
+    from bulk.report.wave_gates import closed_gate
 
     gate = closed_gate(run.why)
     how = "" if gate is None or gate.is_over else f"; bulk approve {shlex.quote(str(run_dir))} --wave {gate.wave}"
@@ -161,7 +163,7 @@ def _stopped(run: "StoredRun", run_dir: Path) -> BulkError:
     return error
 
 
-def _left(error: BulkError, run_dir: Path, *, as_json: bool) -> int:
+def _left(error: Exception, run_dir: Path, *, as_json: bool) -> int:
     exit_code = errors.exit_code_of(error, is_json=as_json)
     given = list(click.get_current_context().find_object(tuple) or ())
     if not any(part.split("=")[0] == "--run-dir" for part in given):

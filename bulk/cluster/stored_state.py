@@ -1,16 +1,15 @@
 """The state of a run in a store, made of its sums and the last status of each worker, as if of one process. Pure."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from bulk.cluster.submission import waits_for_time
 from bulk.ledger.records import Epoch
 from bulk.model import ErrorCode
 from bulk.report.record import OUTCOMES
 from bulk.report.run_state import RunJob, RunState
-from bulk.status import BucketStatus, JobStatus, RunStatus, Wait, WaitKind
-from bulk.store.runs import COMPLETE, STOPPED, Participant, StoredRun
+from bulk.status import JobStatus, RunStatus, Wait, WaitKind, buckets_of_all
+from bulk.store.runs import COMPLETE, RUNNING, STOPPED, Participant, StoredRun
 
 HEARD_S = 60.0
 """The age after which the status of a worker does not count any more (seconds)."""
@@ -27,30 +26,19 @@ def state_of(
         errors: job, code and items (count) of each kind of failure.
         now: this machine's time (UTC epoch seconds).
     """
-    state = _STATES.get(run.state, run.state)
-    superseded = {job: items for job, code, items in errors if code == ErrorCode.SUPERSEDED}
-    jobs = tuple(
-        RunJob(
-            name=name,
-            operation=operation,
-            items=items if items >= 0 else None,
-            outcomes={kind: run.counts.get(number, {}).get(kind, 0) for kind in OUTCOMES},
-            superseded=superseded.get(name, 0),
-        )
-        for number, (name, operation, items) in enumerate(run.identity.jobs)
-    )
-    last = _status(run, state, jobs, participants, now)
+    jobs = _jobs(run, {job: items for job, code, items in errors if code == ErrorCode.SUPERSEDED})
+    last = status_of(run, participants, now)
     is_over = run.state in (COMPLETE, STOPPED)
     ended_at = (run.ended_at or max((each.seen_at for each in participants), default=run.at)) if is_over else None
     epoch = Epoch(
         number=1, started_at=run.began_at, ended_at=ended_at, pid=0, host="", exit_code=None, why=run.why, status=last
     )
-    return RunState(run.identity.name, state, None, run.why, jobs, last, (epoch,))
+    return RunState(run.identity.name, last.state, None, run.why, jobs, last, (epoch,))
 
 
-def _status(
-    run: StoredRun, state: str, jobs: Sequence[RunJob], participants: Sequence[Participant], now: float
-) -> RunStatus:
+def status_of(run: StoredRun, participants: Sequence[Participant], now: float) -> RunStatus:
+    """Return the status of a run; `now`: this machine's time (UTC epoch seconds)."""
+    state, jobs = _STATES.get(run.state, run.state), _jobs(run, {})
     told = [(each, _said(each)) for each in participants if each.status is not None]
     at_work = [status for each, status in told if status and each.exit_code is None and run.at - each.seen_at < HEARD_S]
     all_told = [status for _, status in told if status]
@@ -65,9 +53,9 @@ def _status(
         name=run.identity.name,
         state=state,
         at=now - max(0.0, silent_s if at_work else 0.0),
-        started_at=run.began_at,
+        started_at=run.began_at - (run.at - now),
         jobs=tuple(_job(each, by_job.get(each.name)) for each in jobs),
-        buckets=_buckets(at_work, all_told),
+        buckets=buckets_of_all(all_told, at_work),
         waits=_waits(run, at_work, items_left or 0) + waits_for_time(run, run.at - now),
         requests=sum(status.requests for status in all_told),
         retries=sum(status.retries for status in all_told),
@@ -77,6 +65,19 @@ def _status(
         in_flight=sum(status.in_flight for status in at_work),
         finish_at=now + (items_left or 0) / per_second if ends and newest else None,
         why=run.why,
+    )
+
+
+def _jobs(run: StoredRun, superseded: Mapping[str, int]) -> tuple[RunJob, ...]:
+    return tuple(
+        RunJob(
+            name=name,
+            operation=operation,
+            items=items if items >= 0 else None,
+            outcomes={kind: run.counts.get(number, {}).get(kind, 0) for kind in OUTCOMES},
+            superseded=superseded.get(name, 0),
+        )
+        for number, (name, operation, items) in enumerate(run.identity.jobs)
     )
 
 
@@ -99,6 +100,24 @@ def _job(job: RunJob, said: JobStatus | None) -> JobStatus:
         waits_for=said.waits_for if said and not is_over else (),
         failure=said.failure if said else "",
         failures=said.failures if said else 0,
+    )
+
+
+def waits_for_time(run: StoredRun, ahead_s: float) -> tuple[Wait, ...]:
+    """Return the waits for waves that begin at a set time.
+
+    Args:
+        ahead_s: how far the database's clock is ahead of this machine's (seconds).
+    """
+    return tuple(
+        Wait(
+            f"wave {its.open + 1} of {its.of} of {run.identity.jobs[job][0]}",
+            its.opens_at - ahead_s,
+            max(1, run.identity.jobs[job][2] - sum(run.counts.get(job, {}).values())),
+            WaitKind.GATE,
+        )
+        for job, its in run.waves.items()
+        if its.opens_at is not None and run.state == RUNNING
     )
 
 
@@ -130,23 +149,3 @@ def _both(one: Wait, other: Wait) -> Wait:
 
 def _of_known(pick: Callable[[float, float], float], one: float | None, other: float | None) -> float | None:
     return other if one is None else one if other is None else pick(one, other)
-
-
-def _buckets(at_work: Sequence[RunStatus], told: Sequence[RunStatus]) -> tuple[BucketStatus, ...]:
-    """Return each budget once: as the newest status has it, but with the requests that all workers have spent."""
-    used: dict[tuple[str, str], int] = {}
-    waiting: dict[tuple[str, str], int] = {}
-    newest: dict[tuple[str, str], BucketStatus] = {}
-    for status in sorted(told, key=lambda status: status.at):
-        for bucket in status.buckets:
-            key = (bucket.credential, bucket.category)
-            used[key] = used.get(key, 0) + bucket.used
-            newest[key] = bucket
-    for status in at_work:
-        for bucket in status.buckets:
-            key = (bucket.credential, bucket.category)
-            waiting[key] = waiting.get(key, 0) + bucket.waiting
-    return tuple(
-        msgspec.structs.replace(bucket, used=used[key], waiting=waiting.get(key, 0))
-        for key, bucket in sorted(newest.items())
-    )

@@ -1,0 +1,86 @@
+"""Nights that can't read what an earlier one could: nothing of it is fixed, and nobody is told that all is well."""
+
+import json
+
+import pytest
+
+from tests.audit.nights import ABSENT, POLICY, VAULT, Nights
+from tests.audit.test_judging import judged, policy
+from tests.e2e.support.platform import Home, served
+
+SEED = {"repositories": [{"organization": "acme-eng", "name": "vault", "private": True, "files": {"README.md": "x"}}]}
+
+
+@pytest.fixture
+def nights(tmp_path):
+    """An audit of two files that are not there, one in a private repository; a command is told of each night."""
+    with served(tmp_path / "sandbox", seed=SEED) as sandbox:
+        found = Nights(Home(tmp_path), sandbox)
+        found.home.write("owners.sql", POLICY)
+        found.items = [ABSENT, {**VAULT, "path": "CODEOWNERS"}]
+        found.write(policies=["owners.sql"], notify=[{"command": ["sh", "-c", "cat >> told.jsonl"]}])
+        yield found
+
+
+def told(nights):
+    """The messages so far."""
+    return [json.loads(line) for line in (nights.folder / "told.jsonl").read_text().splitlines()]
+
+
+def test_what_can_not_be_read_is_not_fixed(nights):
+    """One file is out of sight and one is there now: one violation is unknown, the other fixed, and no recovery is told
+    until the first can be read again and is there, too."""
+    assert nights.result()[0] == 7
+    nights.put(ABSENT, "* @acme-eng/owners\n")
+    token, nights.home.token = nights.home.token, "sbx-read-only"
+    code, partly = nights.result("--no-cache")
+    found = {each["key"]["repo"]: each["status"] for each in partly["judgement"]["violations"]}
+    assert (code, found) == (7, {"hello-world": "fixed", "vault": "unknown"}), partly
+    assert (partly["night"]["unknown"], partly["night"]["verdict"]) == (1, ["drift", "unknown"])
+    message = told(nights)[-1]
+    assert (message["unknown"], message["counts"]["unknown"]) == (["owners owner acme-eng, repo vault"], 1)
+    assert nights.result("--no-cache")[0] == 1
+    assert told(nights)[-1] == message
+    nights.home.token = token
+    nights.put(nights.items[1], "* @acme-eng/owners\n")
+    code, whole = nights.result("--no-cache")
+    assert (whole["night"]["fixed"], whole["night"]["unknown"], whole["night"]["verdict"]) == (1, 0, ["drift"])
+    assert nights.result("--no-cache")[0] == 0
+    assert told(nights)[-1]["events"] == ["recovery"]
+
+
+def test_a_night_that_reads_nothing_is_a_failure_and_no_recovery(nights):
+    """All is out of sight: violations stay unknown, the target is told of a failure, and of a recovery afterwards."""
+    nights.items = nights.items[1:]
+    nights.write(policies=["owners.sql"], notify=[{"command": ["sh", "-c", "cat >> told.jsonl"]}])
+    assert nights.result()[0] == 7
+    token, nights.home.token = nights.home.token, "sbx-read-only"
+    ran = nights.audit("--no-cache")
+    assert (ran.exit_code, ran.out.partition("\n")[0].endswith(": nothing could be read")) == (1, True), ran.out
+    assert "?    owners (error): 1 unknown" in ran.out
+    message = told(nights)[-1]
+    assert (message["events"], message["why"]) == (["failure"], "nothing could be read, so that nobody knows how it is")
+    nights.home.token = token
+    code, seen = nights.result("--no-cache")
+    assert (code, [each["status"] for each in seen["judgement"]["violations"]]) == (7, ["known"])
+
+
+@pytest.mark.parametrize(
+    ("sql", "lost", "status"),
+    [
+        ("SELECT org, id, two, '' AS said FROM t", {"org": "ORG-1"}, "unknown"),
+        ("SELECT org, id, two, '' AS said FROM t", {"org": "org-2"}, "fixed"),
+        ("SELECT t.org, id, two, '' AS said FROM t", {"org": "org-2"}, "unknown"),  # it may be another thing's org
+        ("SELECT 'org-1' AS org, id, two, '' AS said FROM t", {"org": "org-2"}, "unknown"),
+        ("SELECT org, id, two, '' AS said FROM t", {"repo": "r"}, "unknown"),
+    ],
+)
+def test_whose_violation_is_gone_decides_what_it_is(sql, lost, status):
+    """It is fixed where its key tells it apart from all that can't be read, and else unknown."""
+    odd = policy(f"{sql} WHERE id = 1")
+    before = {each.fingerprint: each for each in judged([odd]).violations}
+    gone = policy(f"{sql} WHERE id = -1")
+    (found,) = judged([gone], before=before, lost=[("t", lost)]).violations
+    assert found.status == status
+    (found,) = judged([gone], before=before, lost=[("other_table", lost)]).violations
+    assert found.status == "fixed"
