@@ -128,7 +128,8 @@ class Obstacles:
             return False
         time = self._time
         probe_at = probes.probe_at(bucket, time.middle(now)) - time.low
-        if not (time.is_known or bucket.is_probing or probes.is_watched(bucket)):
+        is_watched = probes.is_watched(bucket) and not queue.account.is_mute
+        if not (time.is_known or bucket.is_probing or is_watched):
             if time.is_guess:
                 probe_at = min(probe_at, probes.look_at(bucket) - time.middle(0.0))
             elif time.high - time.low > bucket.window_s * probes.WIDE_SHARE and not queue.is_end_moved:
@@ -153,7 +154,7 @@ def _unproven(queue: PermitQueue, now: float) -> str:
     if account.trust is not _UNPROVEN:
         queue.obstacle_kind = _NEEDS
         return _untrusted(account) or f"credential {account.name} refused (401)"
-    if account.is_known and not account.must_ask and not account.in_flight:
+    if (account.is_mute or (account.is_known and not account.must_ask)) and not account.in_flight:
         return ""
     if now < account.paused_until:  # the account was locked out, or told to wait, before its token was ever proven
         queue.obstacle_until, queue.obstacle_kind = account.paused_until, _RETRY_AFTER

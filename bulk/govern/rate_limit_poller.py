@@ -2,7 +2,9 @@
 
 The question is free. It is asked at the start, after each reset until the new window shows, after an unexplained
 refusal, when a bucket ran out with nothing in flight (then the number is exact), and otherwise once in a tenth of a
-window, at least every 30 s. The source of a token is asked for the next one before the token ends (`token_expiry.py`).
+window, at least every 30 s. It is one witness of several: where no answer comes, nothing waits for it, and requests
+find out whether the platform can be reached. The source of a token is asked for the next one before the token ends
+(`token_expiry.py`).
 Source: operations.md, GET rate_limit; failures.md rows 16-19, 34, 35.
 """
 
@@ -18,7 +20,7 @@ from bulk.govern.first_contact import fault_of
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Account, PermitQueue, Trust
 from bulk.govern.reactions import why_refused
-from bulk.model import Effect, Failure, Reply, Request
+from bulk.model import Effect, ErrorCode, Failure, FailureKind, Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Limits, Verdict, VerdictKind, limits_from_body
 
@@ -50,10 +52,16 @@ HOPELESS_AGAIN_S = 0.3
 """Pause before `/rate_limit` is asked again after it named a limit that leaves nothing to send (seconds)."""
 GIVE_UP_AFTER = 5
 """After this many useless answers of `/rate_limit` in a row (5xx, garbage) the run goes on as if limits were off."""
+PATIENCE_S = 10.0
+"""After this time without an answer a question is given up (seconds)."""
 FAULTS = 2
 """First answers that must show that no platform is there (count): a gateway may give a single such answer."""
 OTHERS_ASK_S = 0.5
 """A worker leaves the question to another worker for this long (seconds)."""
+
+NO_ANSWER = Failure(
+    kind=FailureKind.LOST, code=ErrorCode.TIMEOUT, message=f"GET /rate_limit was not answered within {PATIENCE_S:g} s"
+)
 
 Ask = Callable[[Secret], Awaitable[tuple[Reply, Verdict] | Failure]]
 
@@ -178,7 +186,9 @@ class RateLimitPoller:
             name: (queue.bucket.mark, queue.bucket.in_flight) for name, queue in account.queues.items() if queue.bucket
         }
         sent, wishes = self._clock.monotonic(), account.wishes
-        answer = await self._ask(account.token)
+        answer: tuple[Reply, Verdict] | Failure = NO_ANSWER
+        with anyio.move_on_after(PATIENCE_S):
+            answer = await self._ask(account.token)
         now = account.polled = self._clock.monotonic()
         account.was_asked = True
         for name, queue in account.queues.items():
@@ -189,8 +199,7 @@ class RateLimitPoller:
                 if in_flight == 0 and bucket.overlap(mark) == 0:
                     queue.confirmed_window = bucket.window
         if isinstance(answer, Failure):
-            self._useless += 1
-            governor.unanswered(answer)
+            self._unanswered(answer)
             return
         reply, verdict = answer
         if not governor.answers and self._is_doubtful(reply):
@@ -205,6 +214,17 @@ class RateLimitPoller:
         for name, queue in account.queues.items():
             if queue.tokens is not None:
                 queue.tokens.look(is_unlimited=name not in told)
+
+    def _unanswered(self, failure: Failure) -> None:
+        """Note that a question got no answer. Only one that never left says that the platform is out of reach."""
+        account, governor = self._account, self._governor
+        self._useless += 1
+        account.is_mute = failure.kind is FailureKind.LOST
+        if account.is_mute and self._useless >= GIVE_UP_AFTER:
+            account.is_known, account.must_ask = True, False
+        if failure.kind is FailureKind.NOT_SENT or failure.is_answer:
+            governor.unanswered(failure)
+        governor.wake()
 
     def _is_doubtful(self, reply: Reply) -> bool:
         """Return whether a first answer must be seen again; stop the run after `FAULTS` answers of no platform."""
@@ -221,6 +241,7 @@ class RateLimitPoller:
     ) -> None:
         """Take in an answer that came just now to the question that was sent at `sent` (monotonic)."""
         account, governor, now = self._account, self._governor, self._account.polled
+        account.is_mute = False
         governor.heard(reply, sent, now)
         match verdict.kind:
             case VerdictKind.ACCEPTED if reply.status == 200:

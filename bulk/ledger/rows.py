@@ -128,9 +128,14 @@ def _intents(rows: Iterable[tuple[Any, ...]]) -> dict[tuple[int, int], Intent]:
     return {(row[0], row[1]): intent_from_row(row) for row in rows}
 
 
+def image_json(before: Any) -> bytes:
+    """Return the JSON of a before-image as it is kept: with `***` in the place of each secret."""
+    return redact_json(results.dump(before))
+
+
 def intent_row(intent: Intent) -> tuple[Any, ...]:
     """Return a row of the table `intents`."""
-    before = None if intent.before is UNSEEN else results.dump(intent.before)
+    before = None if intent.before is UNSEEN else image_json(intent.before)
     return (intent.job, intent.index, intent.method, intent.path, before, _EFFECTS[intent.effect], intent.sent_at)
 
 
@@ -199,7 +204,7 @@ def before_rows_of_lines(ended: Iterable[EndedLine]) -> list[tuple[int, int, byt
 def before_rows(records: Iterable[Record]) -> list[tuple[int, int, bytes]]:
     """Return rows of the table `befores`."""
     return [
-        (record.job, record.finished.index, results.dump(record.before))
+        (record.job, record.finished.index, image_json(record.before))
         for record in records
         if record.before is not UNSEEN
     ]

@@ -20,8 +20,8 @@ import msgspec
 from bulk.model import Effect, ErrorCode, Media, Reply, Request
 from bulk.platform import phrases
 from bulk.platform.bodies.body_values import Unreadable
-from bulk.platform.printable import printable
 from bulk.redaction import redact
+from bulk.redaction.printable import printable
 
 MOST_WAIT_S = 3_700.0
 """Longest wait that the platform can ask for: a window of an hour and some skew (failures.md row 34)."""

@@ -15,8 +15,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from bulk.model import ErrorCode, Failure, FailureKind
 from bulk.platform.deadlines import FIRST_CONNECTION_S
-from bulk.platform.printable import printable
 from bulk.platform.response_heads import bad_head_of
+from bulk.redaction.printable import printable
 
 FOREIGN = (aiohttp.ClientError, HttpProcessingError, OSError, TimeoutError, UnicodeError)
 """Everything that aiohttp lets out when the network or the peer is to blame."""

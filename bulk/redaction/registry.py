@@ -19,7 +19,7 @@ FEW = 16
 
 _MARK = MASK.encode()
 _MARKS = (b"%", b"&", b"\0")
-"""Without any of these, and a backslash, a text is written plainly."""
+"""Without any of these, a backslash, and characters that are not shown, a text is written plainly."""
 _BREAKS = (b"\n", b"\r")
 _CONTENT = b'"content":"'
 """Mark before a content, mostly in Base64: several kilobytes that hold nothing by which a shape is found."""
@@ -84,7 +84,7 @@ class Registry:
         if self._is_read_in(text, is_content=is_content):
             return True
         is_plain = is_json
-        if is_escaped or any(mark in text for mark in _MARKS):
+        if is_escaped or any(mark in text for mark in _MARKS) or spellings.hides(text, is_json=is_json):
             for step in spellings.plain(bytes(text), is_quick=not self._has_escapes):
                 text, is_plain = step, False
                 if self._is_read_in(text, is_content=is_content):
@@ -106,7 +106,7 @@ class Registry:
             return True
         if shapes.is_encoded_in(squeezed, is_content=is_content):
             return True
-        if is_json and not any(mark in data for mark in _MARKS):
+        if is_json and not any(mark in data for mark in _MARKS) and not spellings.hides(data, is_json=True):
             return False
         return self.is_in(b"".join(data.split(_ESCAPED_BREAK)), is_json=is_json, is_content=is_content)
 
@@ -126,7 +126,7 @@ class Registry:
         nul, plain = data.count(b"\0"), data
         # text, or UTF-16: other data full of NULs is full of bytes that look like escapes and mean nothing
         is_text = nul < FEW or nul * 1_000 < len(data) or nul * 4 > len(data)
-        if is_text and (b"\\" in data or any(mark in data for mark in _MARKS)):
+        if is_text and (b"\\" in data or any(mark in data for mark in _MARKS) or not data.isascii()):
             plain = spellings.meant(data)  # the last of many steps, which is the plainest
         return (plain != data and self._known.is_in(plain)) or shapes.has_key_in(plain, spellings.unbroken(plain))
 

@@ -2,7 +2,8 @@
 
 Not every spelling of every secret is searched for. Instead, a text is read as it is meant, step by step until nothing
 changes, and the plain secret is searched for in each step. `plain` does so quickly; `views` also knows where each byte
-came from. A NUL is read as nothing, so that UTF-16 is read as its letters.
+came from. Characters that are not shown are read as nothing, because they are left out wherever text is shown; so a NUL
+is, and UTF-16 is read as its letters.
 """
 
 import re
@@ -11,7 +12,9 @@ from collections.abc import Callable, Iterator
 from html.entities import html5
 from typing import TypeAlias
 
-MARK = re.compile(rb"[\\%&\0]")
+from bulk.redaction.printable import is_hidden
+
+MARK = re.compile(rb"[\\%&\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff]")
 """A text without any of these is written plainly."""
 ROUNDS = 6
 """Encodings that may lie inside each other (count); a run of the same one (`%2525…`, `&amp;amp;…`) is one."""
@@ -48,26 +51,64 @@ def _backslash(found: re.Match[bytes]) -> bytes:
     return _of_code(int(four or two, 16))
 
 
-Step: TypeAlias = tuple[bytes, re.Pattern[bytes], Callable[[re.Match[bytes]], bytes]]
-"""A byte without which there is nothing to do, the pattern of a spelling, and a function that returns its meaning."""
+def _seen(found: re.Match[bytes]) -> bytes:
+    if found[1] is None:
+        return b""
+    try:
+        return b"" if is_hidden(found[1].decode("utf-8", "surrogatepass")) else found[1]
+    except UnicodeDecodeError:
+        return found[1]
+
+
+Step: TypeAlias = tuple[Callable[[bytes], bool], re.Pattern[bytes], Callable[[re.Match[bytes]], bytes]]
+"""Whether there may be something to do, the pattern of a spelling, and a function that returns its meaning."""
 
 _CODES = (
     rb"\\(?:\\*(?:u([dD][89abAB][0-9A-Fa-f]{2})\\+u([dD][c-fC-F][0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})"
 )
-_PERCENT: Step = (b"%", re.compile(rb"%(?:25)*(?:([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4}))"), _percent)
+_SHOWN = bytes((*b"\t\n\r", *range(0x20, 0x7F)))
+_HIDDEN = re.compile(
+    rb"(?:\x1b\[|\xc2\x9b)[0-?]*[ -/]*[@-~]"  # sequences that a terminal obeys, and the text that goes with them
+    rb"|(?:\x1b[\]PX^_]|\xc2[\x90\x98\x9d-\x9f])[^\x07\x1b\"]*(?:\x07|\x1b\\|\xc2\x9c)|\x1b[ -/]*[0-~]?"
+    rb"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
+    rb"|([\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3})"
+)
+"""What may not be shown, and every character that is not ASCII (group 1). No quote ends a text of JSON within it."""
+
+
+def hides(text: bytes | bytearray, *, is_json: bool = False) -> bool:
+    """Return whether characters that are not shown may stand in `text`.
+
+    Args:
+        is_json: it is valid JSON, so that of ASCII only escapes stand for such characters.
+    """
+    if text.isascii():
+        return not is_json and bool(text.translate(None, _SHOWN))
+    try:
+        return not text.translate(None, b"\t\n\r").decode("utf-8", "surrogatepass").isprintable()
+    except UnicodeDecodeError:
+        return True
+
+
+_PERCENT: Step = (lambda text: b"%" in text, re.compile(rb"%(?:25)*(?:([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4}))"), _percent)
 _ENTITY: Step = (
-    b"&",
+    lambda text: b"&" in text,
     re.compile(rb"&(?:amp;)*(?:#0*([0-9]{1,7})(?![0-9]);?|#[xX]0*([0-9A-Fa-f]{1,6});?|([A-Za-z][A-Za-z0-9]{1,30});)"),
     _entity,
 )
-_NUL: Step = (b"\0", re.compile(rb"\x00"), lambda _: b"")
+_UNSEEN: Step = (hides, _HIDDEN, _seen)
 _STEPS: tuple[Step, ...] = (
     _PERCENT,
     _ENTITY,
-    (b"\\", re.compile(_CODES + rb")|([\\/\"'bfnrt]))"), _backslash),
-    _NUL,
+    (lambda text: b"\\" in text, re.compile(_CODES + rb")|([\\/\"'bfnrt]))"), _backslash),
+    _UNSEEN,
 )
-_QUICK_STEPS: tuple[Step, ...] = (_PERCENT, _ENTITY, (b"\\", re.compile(_CODES + rb"|(/)))"), _backslash), _NUL)
+_QUICK_STEPS: tuple[Step, ...] = (
+    _PERCENT,
+    _ENTITY,
+    (lambda text: b"\\" in text, re.compile(_CODES + rb"|(/)))"), _backslash),
+    _UNSEEN,
+)
 """Without the escapes that a text is full of (`\\n`, `\\"`): only a secret that holds such a character needs them."""
 
 _BREAKS = re.compile(rb"[\r\n\t ]+")
@@ -96,8 +137,8 @@ def plain(text: bytes, *, is_quick: bool = False) -> Iterator[bytes]:
 def _plain(text: bytes, steps: tuple[Step, ...]) -> Iterator[bytes]:
     for _ in range(ROUNDS):
         before = text
-        for mark, pattern, meant in steps:
-            if mark in text:
+        for applies, pattern, meant in steps:
+            if applies(text):
                 changed = pattern.sub(meant, text)
                 if changed != text:
                     text = changed
@@ -190,8 +231,8 @@ def views(text: bytes) -> Iterator[View]:
 def _views(view: View) -> Iterator[View]:
     for _ in range(ROUNDS):
         before = view
-        for mark, pattern, meant in _STEPS:
-            changed = view.after(pattern, meant) if mark in view.text else None
+        for applies, pattern, meant in _STEPS:
+            changed = view.after(pattern, meant) if applies(view.text) else None
             if changed is not None:
                 view = changed
                 yield view

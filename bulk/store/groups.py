@@ -98,7 +98,7 @@ def text_array(texts: Sequence[str | None]) -> str:
 def _intent_columns(intents: Iterable[Intent], shard_of: Callable[[int, int], int]) -> list[list[Any]]:
     columns: list[list[Any]] = [[], [], [], [], [], [], [], []]
     for intent in intents:
-        before = None if intent.before is UNSEEN else results.dump(intent.before).decode()
+        before = None if intent.before is UNSEEN else rows.image_json(intent.before).decode()
         row = (
             intent.job, intent.index, shard_of(intent.job, intent.index), intent.method, intent.path, before,
             _EFFECTS[intent.effect], intent.sent_at,

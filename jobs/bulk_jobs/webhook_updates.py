@@ -136,11 +136,11 @@ class UpdateWebhook(
     def undo(self, item: UpdateWebhookItem, before: Any, result: Any) -> Undo | Irreversible:
         if not isinstance(before, dict) or not isinstance(result, dict):
             return _NOT_KNOWN
-        config, loses = _without_secret(before["config"])
+        config, loses = hook_settings.before_undo(before["config"])
         fields = {name: value for name, value in before.items() if name != "config" and value is not None}
         expect = _image({**fields, "config": config}, result)
         changed = {**fields, "config": config} if config else fields
-        return Undo(operation=self.name, item={**_again(item), **changed, "expect": expect}, loses=loses)
+        return Undo(operation=self.name, item={**_again(item), **changed, "expect": expect}, loses=" and ".join(loses))
 
 
 class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
@@ -238,21 +238,15 @@ class UpdateWebhookConfig(
     def undo(self, item: UpdateWebhookConfigItem, before: Any, result: Any) -> Undo | Irreversible:
         if not isinstance(before, dict) or not isinstance(result, dict):
             return _NOT_KNOWN
-        config, loses = _without_secret(before["config"])
+        config, loses = hook_settings.before_undo(before["config"])
         expect = hook_settings.image_of_config(config, result)
-        return Undo(operation=self.name, item={**_again(item), **config, "expect": expect}, loses=loses)
+        return Undo(operation=self.name, item={**_again(item), **config, "expect": expect}, loses=" and ".join(loses))
 
 
 def _again(item: UpdateWebhookItem | UpdateWebhookConfigItem) -> dict[str, Any]:
     """Return the fields that the item of an undo has besides the settings: its webhook, and what it insists on."""
     more = {"allow_unknown_events": True} if isinstance(item, UpdateWebhookItem) else {}
     return {"org": item.org, "hook_id": item.hook_id, "drop_secret": True, "allow_insecure_ssl": True, **more}
-
-
-def _without_secret(config: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return the part of an earlier configuration that can be sent, and a text that says what is lost."""
-    kept = {name: value for name, value in config.items() if name != "secret"}
-    return kept, "its secret" if hook_settings.has_secret(config) else ""
 
 
 def _conflict(

@@ -307,11 +307,12 @@ class DeleteWebhook(ChangesThings[DeleteWebhookItem], Undoable[DeleteWebhookItem
     def undo(self, item: DeleteWebhookItem, before: Any, result: Any) -> Undo | Irreversible:
         if not isinstance(before, dict):
             return Irreversible("what it was is not known")
-        config = {name: value for name, value in before["config"].items() if name != "secret"}
-        loses = "its number" + (" and its secret" if hook_settings.has_secret(before["config"]) else "")
+        config, loses = hook_settings.before_undo(before["config"])
         insists = {"allow_insecure_ssl": True, "allow_unknown_events": True}
         fields = {"org": item.org, **before, "config": config, **insists}
-        return Undo(operation="webhook.create", item=fields, loses=loses, comes_anew=True)
+        return Undo(
+            operation="webhook.create", item=fields, loses=" and ".join(["its number", *loses]), comes_anew=True
+        )
 
     def settle(self, item: DeleteWebhookItem, lost: Lost) -> Settling:
         listing = yield from _list(item)

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.crash import points
-from tests.crash.campaign import Killed, campaign
+from tests.crash.campaign import RUN, Killed, campaign
+from tests.crash.launcher import KILLED, Launcher
 from tests.crash.work import Work
+from tests.e2e.support.platform import Home, served
 
 SEED = 20261121
 WORK = Work(files=340, organizations=50, snapshots=110, refused=10)
@@ -33,6 +35,25 @@ def test_fifty_kills_lose_nothing_and_double_nothing(tmp_path: Path, figure) -> 
     figure(f"seed {SEED}: {told(killed)}")
     assert set(killed.at) == {*points.EVERY, "at random"}
     assert killed.kills == 50
+
+
+@pytest.mark.interpreted
+def test_after_a_kill_at_the_very_end_a_resume_writes_the_last_files(tmp_path: Path) -> None:
+    """failures.md row 42: the ledger says that the run is complete, and neither reports nor digests of its files are
+    there: a resume makes them, sends nothing more, and from then on edits are found."""
+    home, run_dir = Home(tmp_path), tmp_path / "run"
+    with served(tmp_path / "sandbox") as sandbox, Launcher(home) as launcher:
+        items = [{"owner": "acme-eng", "repo": "hello-world"}]
+        home.manifest(sandbox.base_url, {"reads": {"operation": "readme.get", "items": items}})
+        assert launcher.run(*RUN, point="epoch ended", nth=1) == KILLED
+        assert not {"digests.json", "report.html"} & {path.name for path in run_dir.iterdir()}
+        assert launcher.run("resume", "run", "--progress", "none") == 0
+        read = [line for line in sandbox.requests() if line["path"].endswith("/readme")]
+        assert len(read) == 1
+        assert {"digests.json", "report.html"} <= {path.name for path in run_dir.iterdir()}
+        assert launcher.run("verify", "run") == 0
+        (run_dir / "report.html").write_text("edited")
+        assert launcher.run("verify", "run") == 5
 
 
 @pytest.mark.soak

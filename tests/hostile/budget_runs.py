@@ -104,7 +104,12 @@ class Server(asyncio.Protocol):
         self._read += data
         while b"\r\n\r\n" in self._read:
             head, _, self._read = self._read.partition(b"\r\n\r\n")
-            status, headers, body = self._platform.answer(head.split(b" ", 2)[1].decode())
+            path = head.split(b" ", 2)[1].decode()
+            if path.endswith("/rate_limit") and self._platform.limits.is_lost():
+                if not self._platform.limits.hangs:
+                    self._transport.close()
+                return
+            status, headers, body = self._platform.answer(path)
             content = json.dumps(body).encode()
             lines = [
                 f"HTTP/1.1 {status} {REASONS[status]}",

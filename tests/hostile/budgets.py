@@ -18,7 +18,7 @@ from bulk.errors import BulkError
 from bulk.govern.governor import Governor
 from bulk.govern.policy import Draining, Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
-from bulk.model import Effect, Failure, Reply, Request
+from bulk.model import Effect, ErrorCode, Failure, FailureKind, Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Verdict, classify
 from tests.hostile.http.limits import Answers, Headers, Limits
@@ -28,9 +28,12 @@ HEADERS = (Headers.RIGHT, Headers.NAMELESS, Headers.ABSENT, Headers.LATE, Header
 ANSWERS = (
     Answers.RIGHT, Answers.LATE_A_LITTLE, Answers.LATE, Answers.FROZEN, Answers.NOT_FOUND, Answers.BROKEN,
     Answers.FORBIDDEN, Answers.MISSING, Answers.NONSENSE, Answers.SAME, Answers.IDLE, Answers.SPENT, Answers.BUSY,
-    Answers.SMALL,
+    Answers.SMALL, Answers.HANGS, Answers.RESETS, Answers.HANGS_LATER, Answers.RESETS_LATER,
 )  # fmt: skip
-ALONE = (Answers.NOT_FOUND, Answers.BROKEN, Answers.FROZEN, Answers.MISSING, Answers.SAME)
+ALONE = (
+    Answers.NOT_FOUND, Answers.BROKEN, Answers.FROZEN, Answers.MISSING, Answers.SAME, Answers.HANGS, Answers.RESETS,
+    Answers.HANGS_LATER,
+)  # fmt: skip
 """What `/rate_limit` is like where headers alone tell the time."""
 MORE_HEADERS = (Headers.ZERO, Headers.FAR, Headers.PAST, Headers.SOON)
 
@@ -38,6 +41,8 @@ LAST_DATE = 253_402_300_799
 """The last moment that a `Date` can name: 9999-12-31T23:59:59Z (UTC epoch seconds)."""
 READ = Request(method="GET", path="/repos/a/b/readme", effect=Effect.READ)
 ASK = Request(method="GET", path="/rate_limit", effect=Effect.READ, accept=frozenset((200, 404)))
+TIMEOUT_S = 60.0
+"""After this time without an answer a request is given up (seconds)."""
 LIMITED = {"message": "API rate limit exceeded for user ID 1."}
 
 
@@ -125,13 +130,17 @@ class Bench:
         self.work = 10 * cell.limit * cell.windows
         self.stops: list[BulkError] = []
         policy = Policy(16, lambda limit: 0, cell.is_even, 300.0)
-        self.governor = Governor(policy, self.clock, lambda *_: self.work, self.stops.append)
+        self.governor = Governor(policy, self.clock, lambda *_: self.work, self._stop)
         self.account = self.governor.open_account(Source(), ["core"])
         self.queue = self.governor.queue("default", "core")
 
     def now(self) -> float:
         """The platform's time."""
         return START + self.clock.monotonic()
+
+    def _stop(self, why: BulkError) -> None:
+        self.stops.append(why)
+        self.work = 0
 
     def _reply(self, status: int, headers: dict[str, str], body: Any) -> Reply:
         if self.cell.has_date:
@@ -152,6 +161,10 @@ class Bench:
     async def _ask(self, _: Secret) -> tuple[Reply, Verdict] | Failure:
         self.asked += 1
         await anyio.sleep(self.cell.latency_s / 2)
+        if self.limits.is_lost():
+            code = ErrorCode.TIMEOUT if self.limits.hangs else ErrorCode.CONNECTION
+            await anyio.sleep(TIMEOUT_S if code is ErrorCode.TIMEOUT else 0.0)
+            return Failure(kind=FailureKind.LOST, code=code, message="no answer")
         body = self.limits.body(self.now())
         reply = self._reply(body, {}, {"message": "No."}) if isinstance(body, int) else self._reply(200, {}, body)
         await anyio.sleep(self.cell.latency_s / 2)
@@ -177,7 +190,7 @@ class Bench:
             group.start_soon(self.governor.attend, self.queue)
             for _ in range(16):
                 group.start_soon(self._worker)
-            while not self.served and self.clock.monotonic() < 60.0:
+            while not self.served and self.clock.monotonic() < TIMEOUT_S:
                 await anyio.sleep(0.1)
             began = self.limits.spent()[0][0] - START if self.served else 0.0
             end = began + cell.windows * cell.window_s

@@ -10,9 +10,11 @@ import msgspec
 import pytest
 
 from bulk.ledger.protocol import RunLedger
-from bulk.ledger.records import Action, Minute
+from bulk.ledger.records import Action, Minute, Record
+from bulk.ledger.view import LedgerView
 from bulk.model import Effect, ErrorCode, OutcomeKind
-from tests.ledger.samples import NOW, STATUS, DirectoryPlace, intent, record
+from tests.canaries import HOOK_SECRET
+from tests.ledger.samples import NOW, STATUS, DirectoryPlace, finished, intent, record
 from tests.store.places import StorePlace
 
 RETRIED = {OutcomeKind.FAILED, OutcomeKind.SKIPPED, OutcomeKind.UNKNOWN}
@@ -58,6 +60,17 @@ def test_what_was_committed_is_there_for_the_next(place):
             assert following.counts() == {0: {"succeeded": 1}}
             assert (following.began_at, following.planned_from(NOW + 9)) == (began_at, planned) == (began_at, NOW + 3)
             assert keys(following) == [("readmes", 0)]
+
+
+def test_a_before_image_is_kept_without_secrets(place):
+    """failures.md row 62: of a password in a URL, and of a token in its query, nothing is on disk."""
+    url = f"https://ci:{HOOK_SECRET}@h.example.com/a?b=1&access_token={HOOK_SECRET}&c=2"
+    kept = {"url": "https://ci:***@h.example.com/a?b=1&access_token=***&c=2"}
+    with place.opened() as ledger:
+        ledger.commit([intent(0, before={"url": url})])
+        assert ledger.open_intents()[1, 0].before == kept
+        ledger.commit([Record(1, finished(0, job=1), before={"url": url})])
+    assert LedgerView(place.run_directory()).befores(1, 0, 9) == {0: kept}
 
 
 def test_an_outcome_closes_the_intent_of_its_item(ledger):

@@ -26,7 +26,7 @@ CORE: Final[dict[str, tuple[str, ...]]] = {
     "bulk/govern/concurrency/latency_rounds.py": _KNEE,
     "bulk/govern/concurrency/overload.py": ("tests/govern/concurrency/test_overload.py", *_KNEE),
     "bulk/platform/bodies/body_values.py": ("tests/platform/bodies/test_body_values.py",),
-    "bulk/platform/printable.py": ("tests/platform/bodies/test_body_values.py",),
+    "bulk/redaction/printable.py": ("tests/platform/bodies/test_body_values.py",),
     "bulk/platform/classification.py": _WIRE,
     "bulk/urls.py": ("tests/test_urls.py", "tests/test_links.py", *_WIRE[:1]),
     "bulk/execute/writes/late_writes.py": ("tests/execute/writes/test_late_writes.py",),

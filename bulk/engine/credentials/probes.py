@@ -7,13 +7,15 @@ operation begins with a read. Nothing is changed. Source: interface.md §4 (`bul
 
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from bulk.bundle.checked import Checked
+from bulk.bundle.secret_fields import SecretPlaces, load_secrets
+from bulk.capabilities import FileError
 from bulk.clock import Clock
 from bulk.engine.credentials.app_routes import wanted_permissions
 from bulk.engine.credentials.credential_check import UNKNOWN, YES, CredentialRow, installations_of
@@ -28,6 +30,7 @@ from bulk.platform.auth.installations import InstallationSource, path_of
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import VerdictKind, accepted_permissions, classify
 from bulk.platform.transport import Transport
+from bulk.redaction import remember
 from bulk.schedule.queues import all_of
 
 SSO = "x-github-sso"
@@ -86,11 +89,16 @@ class _Read:
 
 
 async def probe_owners(
-    checked: Checked, credentials: Mapping[str, AnyCredential], workspace: Path, clock: Clock
+    checked: Checked,
+    credentials: Mapping[str, AnyCredential],
+    workspace: Path,
+    clock: Clock,
+    environ: Mapping[str, str],
 ) -> list[OwnerRow]:
     """Send one read for each credential and owner of the items that a manifest names, and return what came back.
 
-    Items that are made from results do not exist yet, so that their owners are not probed.
+    Items that are made from results do not exist yet, so that their owners are not probed. What the platform says may
+    hold secrets of items, which are known from here on.
 
     Raises:
         BulkError: a source has no token, or the platform can't be asked.
@@ -99,7 +107,7 @@ async def probe_owners(
     async with Transport(manifest.platform, concurrency=1, request_timeout_s=30.0, clock=clock) as transport:
         for name in dict.fromkeys(job.credential for job in manifest.jobs):
             jobs = [job for job in manifest.jobs if job.credential == name and job.derivation is None]
-            reads = _reads(checked, jobs, workspace)
+            reads = _reads(checked, jobs, workspace, SecretPlaces(manifest.path.parent, environ))
             credential, prober = credentials[name], _Prober(transport, clock)
             if isinstance(credential, AppCredential):
                 rows += [row async for row in prober.as_app(credential, jobs, reads)]
@@ -112,13 +120,15 @@ async def probe_owners(
     return rows
 
 
-def _reads(checked: Checked, jobs: Sequence[Job], workspace: Path) -> list[_Read]:
+def _reads(checked: Checked, jobs: Sequence[Job], workspace: Path, places: SecretPlaces) -> list[_Read]:
     """Return one read for each owner, in the order in which owners are met; jobs that read come first."""
     found: dict[str, _Read] = {}
     tried: set[tuple[str, int]] = set()
     with closing(JobStreams(checked, workspace)) as streams:
         for job in sorted(jobs, key=lambda job: not job.operation.is_read):
             for entry in all_of(streams.stream(job.number)):
+                with suppress(FileError):  # a secret that can't be had can't be shown either
+                    load_secrets(places, job.operation, entry.item, remember)
                 owner, repo, enterprise = owner_of(entry.item)
                 known = found.get(owner)
                 if (known is None or known.request is None) and (owner, job.number) not in tried:

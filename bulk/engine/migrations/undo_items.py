@@ -15,6 +15,7 @@ from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job
 from bulk.model import UNSEEN, OutcomeKind
 from bulk.operation import AnyOperation, Item, find
+from bulk.redaction.known import MASK
 from bulk.report.tally import label
 
 PAGE_ITEMS: Final = 2_000
@@ -24,6 +25,7 @@ PAGE_BYTES: Final = 64 * 1024 * 1024
 NO_WAY_BACK = "nothing in the platform's interface takes it back"
 IN_DOUBT = "whether it was done is not known"
 NOT_ENDED = "its write may have been sent: `bulk resume` settles that first"
+WITHHELD = "what it was before holds something that looks like a secret, which is not kept"
 HALF_DONE = "it failed after something had been written"
 
 
@@ -97,9 +99,16 @@ def _way_of(
     try:
         item = msgspec.convert(row["item"], operation.Item)
         way = operation.undo(item, before, row["result"])
+        if isinstance(way, Undo) and _writes_mask(way):
+            way = Irreversible(WITHHELD)
         return way, _lanes(operation, item), _removed(way) if isinstance(operation, CreatesNames) else none
     except (ValueError, TypeError, LookupError, AttributeError) as flaw:
         return Irreversible(f"its line in the results can't be understood: {flaw}"), none, none
+
+
+def _writes_mask(way: Undo) -> bool:
+    """Return whether an item would write a mask that stands in the place of a secret in what was kept."""
+    return MASK.encode() in msgspec.json.encode({name: value for name, value in way.item.items() if name != "expect"})
 
 
 def _removed(way: Undo | Irreversible) -> frozenset[str]:

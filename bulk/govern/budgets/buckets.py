@@ -51,7 +51,7 @@ class Bucket:
         is_assumed: no witness has named the end of this window: it is as long as the one before.
         is_probing: a probe is under way. probes: probes in vain, in a row (count).
         probed_at: when the newest probe left, by the clock at that time (UTC epoch seconds). is_early: the date of its
-            answer says that this was before the end of the window.
+            answer says that this was before the end of the window. vain_at: when the newest probe in vain left.
         pause_until: no probe leaves before this (UTC epoch seconds). emptied_at: since when no request is left; 0.0:
             some are left.
         lag_s: how much later than named a window was seen to end (seconds).
@@ -87,6 +87,7 @@ class Bucket:
     probed_at: float = 0.0
     is_early: bool = False
     probes: int = 0
+    vain_at: float = 0.0
     pause_until: float = 0.0
     emptied_at: float = 0.0
     lag_s: float = 0.0

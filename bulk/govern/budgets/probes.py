@@ -137,7 +137,7 @@ def saw(bucket: Bucket, window: int, was_served: bool | None, now: float, late: 
     if was_served:
         _saw_it_served(bucket, is_past, now, late)
         return
-    bucket.probes += 1
+    bucket.probes, bucket.vain_at = bucket.probes + 1, bucket.probed_at
     first_s = DOUBT_S if was_served is False and not was_due else LOOK_AGAIN_S
     bucket.pause_until = now + min(LOOK_AGAIN_MOST_S, first_s * 2.0 ** min(10, bucket.probes - 1))
     if not was_due:  # a probe within a window does not put off the probe after its end
@@ -148,7 +148,8 @@ def saw(bucket: Bucket, window: int, was_served: bool | None, now: float, late: 
 
 def _learn_lag(bucket: Bucket) -> None:
     late_s = bucket.probed_at - bucket.ended_at
-    if bucket.probes and not (bucket.is_assumed or bucket.is_early) and bucket.lag_s < late_s <= LAG_MOST_S:
+    was_late = bucket.vain_at >= bucket.ended_at  # a probe in vain before the end tells nothing of the time after it
+    if was_late and not (bucket.is_assumed or bucket.is_early) and bucket.lag_s < late_s <= LAG_MOST_S:
         bucket.lag_s = late_s
 
 

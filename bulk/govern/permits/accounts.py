@@ -206,8 +206,7 @@ class PermitQueue:
 
     def next_waiter(self) -> Waiter:
         """Return the waiter that gets the next permit; there must be one."""
-        line = self.settlers or self.waiters or self.newcomers
-        return line.popleft()
+        return (self.settlers or self.waiters or self.newcomers).popleft()
 
     def turn_away(self, error: Callable[[], Exception]) -> None:
         """Wake every waiting worker with an error that `error` makes: there is nothing to wait for."""
@@ -219,7 +218,7 @@ class PermitQueue:
     def is_stale(self, now: float) -> bool:
         """Return whether the platform must be asked first, as others could have taken all requests that were left."""
         bucket = self.bucket
-        if bucket is None or self.tokens is not None or not bucket.is_contested:
+        if bucket is None or self.tokens is not None or not bucket.is_contested or self.account.is_mute:
             return False
         return now - self.heard_at > FRESH_S and not self.account.is_unlimited
 
@@ -255,8 +254,8 @@ class Account:
     Attributes:
         token_expiry: how long the token may be used.
         generation: number of tokens that were read from its source (count).
-        is_unlimited: `/rate_limit` is 404: limits are off.
-        is_known: `/rate_limit` was answered, one way or the other. was_asked: the first question has ended anyhow.
+        is_unlimited: `/rate_limit` is 404: limits are off. is_known: it was answered, one way or the other.
+        was_asked: the first question has ended anyhow. is_mute: the newest was sent, and no answer came.
         paused_until: nothing leaves before this (monotonic). paused_why: the reason, for people.
         quiet_until: not even `/rate_limit` is asked before this (monotonic).
         backoffs: unexplained refusals in a row (count); each doubles the pause. lockouts: likewise.
@@ -282,6 +281,7 @@ class Account:
     in_flight: int = 0
     is_unlimited: bool = False
     is_known: bool = False
+    is_mute: bool = False
     was_asked: bool = False
     paused_until: float = 0.0
     paused_why: str = ""

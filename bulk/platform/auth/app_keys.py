@@ -18,8 +18,8 @@ from bulk.errors import CredentialMissing
 from bulk.manifest.credential_specs import CANNOT_SIGN, AppSpec, can_sign
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.secrets import Secret
-from bulk.platform.printable import printable
 from bulk.redaction import redact
+from bulk.redaction.printable import printable
 
 log = logging.getLogger("bulk.platform.auth")
 

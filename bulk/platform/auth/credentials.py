@@ -24,8 +24,8 @@ import anyio
 from bulk.clock import Clock, iso_utc
 from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.platform.auth.secrets import Secret
-from bulk.platform.printable import printable
 from bulk.redaction import is_secret, redact
+from bulk.redaction.printable import printable
 from bulk.storage.private_files import NoSecret, read_secret
 
 T = TypeVar("T")

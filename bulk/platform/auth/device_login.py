@@ -18,7 +18,7 @@ from urllib.parse import urlencode, urlsplit
 
 from bulk.errors import CredentialMissing
 from bulk.platform.classification import date_from_headers
-from bulk.platform.printable import printable
+from bulk.redaction.printable import printable
 
 ASK_S = 30.0
 """How long a request may take (seconds)."""

@@ -11,7 +11,7 @@ from bulk.model import Media
 from bulk.platform.bodies.content_coding import ZLIB
 from bulk.platform.cache.cache_table import Row
 from bulk.platform.classification import http_date
-from bulk.redaction import redact_json, shows_secret, taints
+from bulk.redaction import redact, redact_json, shows_secret, taints
 
 _LINES = 6
 """Lines of a head: ETag, Last-Modified, Content-Type, Link, the tag of the token with flags, and the operation that the
@@ -105,11 +105,15 @@ def as_result(head: str, operation: str, text: bytes, raw: bytes) -> str:
 def without_secrets(rows: Iterable[Row]) -> list[Row]:
     """Return the rows as they may be written: JSON has `***` where a secret stands.
 
-    The content of a file is left out if it holds a known secret or a private key; otherwise it stays as it is.
+    The content of a file is left out if it holds a known secret or a private key; otherwise it stays as it is. A row
+    with a secret in its head is left out: a validator with a mask in it is none.
     """
-    clean: list[Row] = []
+    rows, clean = list(rows), list[Row]()
+    is_in_heads = shows_secret("\n".join(row[2] for row in rows).encode("utf-8", "surrogatepass"))
     for row in rows:
         number, key, head, body, used_at = row
+        if is_in_heads and redact(head) != head:
+            continue
         if body[:1] not in (b"{", b"["):
             if taints(body):
                 continue

@@ -20,7 +20,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from bulk.model import ErrorCode
-from bulk.platform.printable import JOINERS
+from bulk.redaction.printable import JOINERS
 from bulk.report.record import HINTS, OUTCOMES, JobReport, Report
 from bulk.report.render import formatting, text
 from bulk.status import LIVE

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from rich.cells import cell_len, set_cell_size
 
-from bulk.platform.printable import JOINERS, printable
+from bulk.redaction.printable import JOINERS, printable
 
 safe = printable
 """The function that all text passes through that a face of Bulk prints."""

@@ -20,6 +20,7 @@ from bulk_jobs.shared import names, normal_forms, proofs
 from bulk_jobs.shared.event_names import ALL_EVENTS
 
 MASK = "********"
+"""What the platform shows in the place of a secret."""
 
 VOLATILE = frozenset({"url", "*_url"})
 """Fields of a webhook that change by themselves: the addresses at which it lies. `config.url`, where its events go, is
@@ -33,6 +34,8 @@ _FORMS: Mapping[str, normal_forms.Form] = {
 }
 """The forms that compare the fields of a configuration that can be read."""
 
+_WITHHELD = re.compile(r"(?<=[/:=])\*\*\*(?=[@&#/?]|$)")
+"""What is kept in the place of a password or a token in a URL: results and before-images hold none."""
 _DEFAULTS = {"content_type": "form", "insecure_ssl": "0"}
 _INSECURE = (
     "would let deliveries go to whoever answers at that address, because certificates are not verified; "
@@ -171,9 +174,35 @@ def config_differences(wanted: Mapping[str, Any], found: Any) -> list[str]:
     different = []
     for name, form in _FORMS.items():
         value = shown.get(name)
-        if name in wanted and form(_DEFAULTS.get(name) if value is None else value) != form(wanted[name]):
+        if name in wanted and not _is_equal(form(wanted[name]), form(_DEFAULTS.get(name) if value is None else value)):
             different.append(name)
     return different
+
+
+def _is_equal(wanted: Hashable, found: Hashable) -> bool:
+    if wanted == found or not (isinstance(wanted, str) and isinstance(found, str) and _WITHHELD.search(wanted)):
+        return wanted == found
+    return re.fullmatch(".+".join(map(re.escape, _WITHHELD.split(wanted))), found) is not None
+
+
+def before_undo(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the part of an earlier configuration that can be sent, and what of it is not kept."""
+    sent = {name: value for name, value in config.items() if name != "secret"}
+    loses = ["its secret"] if has_secret(config) else []
+    if isinstance(url := sent.get("url"), str) and (plain := _without_secrets(url)) != url:
+        sent["url"] = plain
+        loses.append("the user name, password or token in its URL")
+    return sent, loses
+
+
+def _without_secrets(url: str) -> str:
+    """Return a URL without a user, and without the parameters in whose place only a mask was kept."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    query = "&".join(part for part in parts.query.split("&") if not _WITHHELD.search(part))
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query).geturl() if "://" in url else url
 
 
 def image_of_config(wanted: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:

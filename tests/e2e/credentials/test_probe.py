@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,7 @@ SEED: dict[str, Any] = {
 }
 HERE, THERE = {"owner": "acme-web", "repo": "app"}, {"owner": "acme-eng", "repo": "hello-world"}
 TEAM = {"enterprise": "acme", "enterprise-team": "ent:platform"}
+SECRET = "quoted-hook-secret-815"
 FILE = {"path": "SBOM.json", "message": "Add it", "content": "e30="}
 
 
@@ -180,3 +183,37 @@ def test_a_token_that_is_refused_is_shown_no_further(home: Home, tmp_path: Path)
         assert {row["may"] for row in rows.values()} == {"no: Bad credentials"}
         assert len(rows) == 7
         assert [line["status"] for line in platform.journal()] == [401, 401]
+
+
+class Echo(BaseHTTPRequestHandler):
+    """A platform without limits that shows a webhook's secret in whatever it refuses."""
+
+    def do_GET(self) -> None:
+        """Refuse it."""
+        status = 422 if "/orgs/" in self.path else 404
+        body = json.dumps({"message": f"no hook with {SECRET}"}).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        """Nothing."""
+
+
+def test_secrets_of_items_are_not_shown(home: Home) -> None:
+    """failures.md row 62: the platform quotes the secret of an item, which nothing has sent yet."""
+    config = {"url": "https://hooks.example.com/a", "secret": "env:HOOK_SECRET"}
+    jobs = {"hooks": {"operation": "webhook.create", "items": [{"org": "acme", "config": config}]}}
+    with ThreadingHTTPServer(("127.0.0.1", 0), Echo) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        base_url = f"http://127.0.0.1:{server.server_address[1]}/api/v3"
+        home.write("manifest.yaml", json.dumps({"version": 1, "platform": {"base_url": base_url}, "jobs": jobs}))
+        home.variables["HOOK_SECRET"] = SECRET
+        ran = home.run("credentials", "check", "manifest.yaml", "--probe")
+        server.shutdown()
+        thread.join()
+    assert "no hook with ***" in ran.out
+    assert SECRET not in ran.out + ran.err

@@ -229,7 +229,10 @@ def _waits(line: str) -> list[dict[str, Any]]:
 
 
 class OnceOdd(BaseHTTPRequestHandler):
-    """A platform without limits; its very first answer is `first`: of something in front of it, or one that broke."""
+    """A platform without limits; its very first answer is `first`: of something in front of it, or one that broke.
+
+    Where that is empty, `/rate_limit` never gets another one.
+    """
 
     protocol_version = "HTTP/1.1"
     first = b""
@@ -238,7 +241,7 @@ class OnceOdd(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """The first answer, then those of the platform."""
         self.asked.append(self.path)
-        if len(self.asked) == 1:
+        if len(self.asked) == 1 or (not self.first and self.path.endswith("/rate_limit")):
             self.wfile.write(self.first)
             self.close_connection = True
             return
@@ -264,10 +267,12 @@ class OnceOdd(BaseHTTPRequestHandler):
         b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\n<p>no</p>",
         b'HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n{"message": "Not Found"}',
         b"HTTP/1.1 301 Moved\r\nLocation: https://login.example.com/\r\nContent-Length: 0\r\n\r\n",
+        b"",
     ],
 )
 def test_one_odd_answer_is_not_enough_to_end_a_run(tmp_path: Path, first: bytes) -> None:
-    """What something in front of the platform says once, or what ends with its connection, is asked again."""
+    """What something in front of the platform says once, or what ends with its connection, is asked again; and where
+    `/rate_limit` alone never says anything, other requests do."""
     asked: list[str] = []
     kind = type("Once", (OnceOdd,), {"first": first, "asked": asked})
     home = Home(tmp_path)

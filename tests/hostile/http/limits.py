@@ -36,6 +36,10 @@ class Answers(StrEnum):
     NOT_FOUND = "404"
     BROKEN = "5xx"
     FORBIDDEN = "403"
+    HANGS = "hangs"  # no answer ever comes
+    RESETS = "resets"  # the connection is lost
+    HANGS_LATER = "hangs later"  # the first answer is right, and no other one comes
+    RESETS_LATER = "resets later"
     MISSING = "category missing"
     NONSENSE = "nonsense"
     IDLE = "of an idle category"  # the numbers of another category, from which nobody sends
@@ -44,6 +48,8 @@ class Answers(StrEnum):
     SMALL = "of a small category"  # those of an idle one that has less
 
 
+LOST = (Answers.HANGS, Answers.RESETS)
+LOST_LATER = (Answers.HANGS_LATER, Answers.RESETS_LATER)
 OF_ANOTHER = {
     Answers.IDLE: (50.0, None, 3_600),
     Answers.SPENT: (3.0, 0, 20),
@@ -184,6 +190,16 @@ class Limits:
             return {"limit": limit, "used": 0, "remaining": limit, "reset": int(now) + window_s}
         end = int(now // window_s + 1) * window_s
         return {"limit": limit, "used": limit - left, "remaining": left, "reset": end}
+
+    @property
+    def hangs(self) -> bool:
+        """Whether nothing happens where no answer comes; otherwise the connection is lost."""
+        return self._answers in (Answers.HANGS, Answers.HANGS_LATER)
+
+    def is_lost(self) -> bool:
+        """Whether `GET /rate_limit`, which is asked now, gets no answer."""
+        self._told += 1
+        return self._answers in LOST or (self._answers in LOST_LATER and self._told > 1)
 
     def body(self, now: float, token: str = "") -> dict[str, Any] | int:
         """What `GET /rate_limit` answers now: its body, or the status of a refusal."""

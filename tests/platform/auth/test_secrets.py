@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.platform.auth.secrets import Secret
-from bulk.platform.printable import printable
 from bulk.redaction import is_secret, redact, remember
 from bulk.redaction.known import MASK
+from bulk.redaction.printable import printable
 from bulk.redaction.registry import Registry
 
 TEXT = 'tok_A+b/c=d&"e\\f'

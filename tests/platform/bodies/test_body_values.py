@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bulk.model import Media
 from bulk.platform.bodies.body_values import Unreadable, read_body
-from bulk.platform.printable import JOINERS, printable
+from bulk.redaction.printable import JOINERS, printable
 
 JSON, HTML = {"content-type": "application/json"}, {"content-type": "Text/HTML; charset=utf-8"}
 

@@ -8,7 +8,7 @@ import pytest
 from tests.simulation import invariants
 from tests.simulation.schedules import Expected, Schedule, put, readmes, snapshot
 from tests.simulation.wire.exchanges import Exchange
-from tests.simulation.wire.fates import FINE, MUTE, TRIP_S, Fate, answer
+from tests.simulation.wire.fates import DROP_AFTER, DROP_BEFORE, FINE, MUTE, TRIP_S, Fate, answer
 from tests.simulation.world import World, now, simulate, world
 
 UNREACHABLE = {
@@ -68,6 +68,50 @@ def test_an_unreachable_platform_stops_the_run_and_fails_no_item(folder: Path, t
             made.network.connect = lambda: TRIP_S
             assert (await made.run(manifest)).exit_code == 0
             await all_is_done(made, schedule, manifest)
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("fate", [MUTE, DROP_BEFORE, DROP_AFTER], ids=lambda fate: fate.kind)
+def test_a_platform_that_takes_requests_and_never_answers_stops_the_run(folder: Path, fate: Fate) -> None:
+    """failures.md rows 2, 6: not `/rate_limit` alone says so, a request that goes first does; no item has failed, and a
+    resume does it all."""
+
+    async def main() -> None:
+        async with world(folder) as made:
+            schedule = mixed()
+            made.network.fate_of = lambda _: fate
+            limits = {"unreachable": "30s", "request_timeout": "5s", "settle": "2s"}
+            manifest = made.write("run", schedule.jobs, limits)
+            report = await made.run(manifest)
+            assert report.exit_code == 3
+            assert now() < 60.0
+            assert not made.lines(manifest)
+            made.network.fate_of = lambda _: FINE
+            assert (await made.run(manifest)).exit_code == 0
+            await all_is_done(made, schedule, manifest)
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("fate", [MUTE, DROP_BEFORE], ids=lambda fate: fate.kind)
+@pytest.mark.parametrize("begins", [0, 2])
+def test_limits_that_are_never_told_stop_nothing(folder: Path, begins: int, fate: Fate) -> None:
+    """failures.md row 2: `/rate_limit` alone is not answered, from the first question on or later: all is done."""
+    asked = 0
+
+    def fate_of(exchange: Exchange) -> Fate:
+        nonlocal asked
+        asked += "rate_limit" in exchange.path
+        return fate if "rate_limit" in exchange.path and asked > begins else FINE
+
+    async def main() -> None:
+        async with world(folder, fate_of=fate_of) as made:
+            schedule = mixed()
+            manifest = made.write("run", schedule.jobs, {"unreachable": "5s"})
+            assert (await made.run(manifest)).exit_code == 0
+            await all_is_done(made, schedule, manifest)
+            assert now() < 20.0
 
     simulate(main)
 

@@ -50,7 +50,7 @@ def check(*, manifest: Path, is_probing: bool, overrides: "Overrides", as_json: 
         with tempfile.TemporaryDirectory(prefix="bulk-probe-") as folder:
             checked = await check_items(found, Path(folder), Silence(), clock, None)
             rows = await check_credentials(found, made, clock)
-            return rows, await probe_owners(checked, made, Path(folder), clock)
+            return rows, await probe_owners(checked, made, Path(folder), clock, os.environ)
 
     rows, owners = event_loop.run(asked)
     if as_json:

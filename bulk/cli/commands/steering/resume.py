@@ -46,9 +46,11 @@ def resume(
     from bulk.cli.commands.steering import asking
     from bulk.engine import commands
     from bulk.engine.surroundings import Surroundings
+    from bulk.ledger.digests.file_digests import DIGESTS
 
     run_state = asking.state_of(run_dir)
-    if run_state is not None and run_state.state == "complete":
+    # a process that is killed at its very end leaves a run that is complete, without the files that show it
+    if run_state is not None and run_state.state == "complete" and (run_dir / DIGESTS).exists():
         return _say_complete(run_state, run_dir)
     if run_state is not None and run_state.is_live:
         _refuse_unheard([], settable.LIMITS, [str(run_dir)])

@@ -33,6 +33,11 @@ def printable(text: str, most: int | None = None) -> str:
     return text
 
 
+def is_hidden(char: str) -> bool:
+    """Return whether a character, which is neither a space nor a line break, is not shown as one."""
+    return unicodedata.category(char) in _HIDDEN
+
+
 def _shown(text: str) -> Iterator[str]:
     for char in text:
         category = unicodedata.category(char)
