@@ -45,6 +45,7 @@ class Row:
         has_any_body: whatever bytes an answer has are right (raw files).
         names_itself: something in an answer says which item it belongs to.
         is_blind: nothing that can be read shows whether it was done, or nobody looks whether it was so before.
+        is_unseen: nobody looks whether it was so before: where it is so after a refusal, it may be called unchanged.
         is_list: an empty array is a right answer to what it reads.
         prepare: what the platform has besides the seeds, at a moment.
     """
@@ -61,6 +62,7 @@ class Row:
     has_any_body: bool = False
     names_itself: bool = True
     is_blind: bool = False
+    is_unseen: bool = False
     is_list: bool = False
     prepare: Callable[[State, float], None] = lambda state, at: None
     with_: dict[str, Any] = field(default_factory=dict)

@@ -190,12 +190,14 @@ class UpdateOrganizationConfiguration(
             conflict = refusals.unexpected(f"configuration {item.configuration_id}", differing, as_wanted)
             if conflict is not None:
                 return conflict
+        is_to_change = bool(fields.flaw_of_shown(body, before.body))
         reply = yield Request(
             method="PATCH",
             path=_path(item),
             body=body,
             effect=Effect.SET,
-            accept=frozenset((200, 204)),
+            # 204 says that nothing was left to change
+            accept=frozenset((200,)) if is_to_change else frozenset((200, 204)),
             before=_image(body, before.body),
             proof=_proof(item, partial(fields.flaw_of_shown, body)),
         )

@@ -95,6 +95,7 @@ FILE_ROWS = (
                 "sha": blob_sha(FILES[601]["docs/guide.md"]),
             }
         ],
+        is_unseen=True,
         holds=_is_file("docs/guide.md", None),
         meddle=other(_file("docs/guide.md"), OF_OTHERS),
     ),
