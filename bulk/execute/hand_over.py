@@ -19,8 +19,8 @@ from bulk.redaction import redact
 from bulk.schedule.queues import Work
 from bulk.schedule.scheduler import Scheduler
 
-_KEPT = (OutcomeKind.SUCCEEDED, OutcomeKind.FAILED)
-"""Outcomes of items that have changed something, for certain or in part: their before-images are kept."""
+_KEPT = (OutcomeKind.SUCCEEDED, OutcomeKind.FAILED, OutcomeKind.UNCHANGED)
+"""Outcomes of items that have changed something, for certain, in part or perhaps: their before-images are kept."""
 
 RESULT_BYTES = 1_500
 """About the memory that a finished item takes beside its payload (bytes)."""

@@ -7,29 +7,24 @@ A write is in doubt when no answer came, when the answer proves nothing (a gatew
 for), or when the server that answered may have given up on a write that was carried out. An item always starts over
 from the first step: the operation looks again and decides again. The end of a repeat is read in the light of the doubt:
 "already so" means that the earlier write was applied, and a failure is settled before it is believed. If a write was
-refused and never in doubt, its effect may be looked for (`refused_writes.py`); "already so" behind a refusal is settled.
+refused and never in doubt, its effect may be looked for (`refused_writes.py`). "Already so" after it is settled.
 Source: operations.md; failures.md rows 4-7, 22, 24, 42, 78.
 """
 
 import logging
-import random
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.preview import Planned
-from bulk.execute.recorder import Recorder
 from bulk.execute.requests.context import RequestContext, Tried, outcome_of
-from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.retry_budget import RetryBudget, pause_s
 from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.shared import Shared
-from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
-from bulk.execute.writes.recent_writes import RecentCreations, RecentWrites
-from bulk.execute.writes.settle import LostWrite, Settler, lost_again, lost_write_of
+from bulk.execute.writes.late_writes import LateWrite, folded
+from bulk.execute.writes.settle import LostWrite, lost_again, lost_write_of
 from bulk.execute.writes.write_loop import WriteLoop, is_in_progress
 from bulk.manifest.manifest import Entry
 from bulk.model import (
@@ -73,6 +68,7 @@ class ItemRun:
     __slots__ = (
         "_asked",
         "_context",
+        "_done",
         "_doubted",
         "_entry",
         "_has_seen",
@@ -101,6 +97,7 @@ class ItemRun:
         self._asked = ""
         self._writes: WriteLoop | None = None
         self._doubted: tuple[VerdictKind, LostWrite] | None = None
+        self._done: tuple[Request, int] | None = None  # the last accepted write; a refusal that steps handle is none
         self._refused_write, self._has_seen = refused_write, refused_write is not None
         self.effect: Effect | None = None if lost_write is None else lost_write.effect
 
@@ -184,10 +181,11 @@ class ItemRun:
     async def _unless_it_was_done(self, outcome: Outcome) -> Outcome:
         """Return how an item ends whose write was refused: as its steps ended, unless the write's effect is there."""
         shared, refused, tally = self._shared, self._refused_write, self._tally
-        if refused is None or outcome.kind not in (_FAILED, _UNCHANGED):
-            return outcome
         if outcome.kind is _UNCHANGED:
-            return await self._unless_it_was_ours(outcome, refused)
+            tally.before = UNSEEN
+            return outcome if refused is None else await self._unless_it_was_ours(outcome, refused)
+        if refused is None or outcome.kind is not _FAILED:
+            return outcome
         if shared.clock.monotonic() < shared.recent_writes.until(self._operation, self._item):
             return outcome  # a read may show what was there before an earlier write of this run
         told = tally.sends, tally.http_status, tally.request_id
@@ -208,7 +206,10 @@ class ItemRun:
         self._lost_write = refused
         settled = await self._settle(outcome)
         assert settled is not None, "the item does not start over"
-        return self._shared.settler.refused_or_ours(self._operation, refused, settled)
+        ended = self._shared.settler.refused_or_ours(self._operation, refused, settled)
+        if ended.kind is _UNCHANGED:
+            self._tally.before = UNSEEN
+        return ended
 
     async def _settle(self, refusal: Outcome | None = None) -> Outcome | None:
         assert self._lost_write is not None, "settling needs a doubt"
@@ -249,9 +250,8 @@ class ItemRun:
             steps = operation.steps(self._item)
         else:
             steps = shared.recent_writes.steps(operation, self._item, shared.clock.monotonic())
-        tally.has_read = False
+        tally.has_read, self._done = False, None
         written: Request | None = None
-        done: tuple[Request, int] | None = None  # the last accepted write; a refusal that the steps handle is none
         try:
             request = advance(steps, None, Outcome)
             while isinstance(request, Request):
@@ -260,7 +260,7 @@ class ItemRun:
                     reply = await shared.sender.read(request, self._context)
                     if isinstance(reply, Outcome):
                         steps.close()
-                        return reply if done is None else replace(self._lost(*done), followed_by=reply)
+                        return self._ended(reply)
                     if type(reply.body) is Encoded:  # the kept result of an earlier item; nothing has changed
                         return unchanged(reply.body)
                     tally.has_read = True
@@ -269,22 +269,13 @@ class ItemRun:
                     answer = await self._write(request)
                     if not isinstance(answer, Reply):
                         steps.close()
-                        if done is not None and isinstance(answer, Outcome):  # a part of the item is done
-                            return replace(self._lost(*done), followed_by=answer)
-                        return answer
+                        return self._ended(answer)
                     reply, written = answer, request
-                    if reply.status >= 300:
-                        self._note_refusal(request, reply.status)
-                    if reply.status < 400:
-                        if done is None:  # only the first of several writes saw the state before all of them
-                            tally.before = self._before(request)
-                        done = request, reply.status
+                    self._note(request, reply.status)
                 request = advance(steps, reply, Outcome)
                 if tally.kept_as is not None and tally.result_of and isinstance(request, Outcome):
                     return shared.sender.note_result(request, reply, self._context)
-            if done is not None and request.kind is _FAILED and request.result is None:  # what was done is not told
-                return replace(self._lost(*done), followed_by=request)
-            return request
+            return self._ended(request)
         except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: the request can't be sent
             about = {"job_number": self._entry.job, "item": self._entry.index}
             log.warning("%s #%d can't use an answer", operation.name, self._entry.index, exc_info=flaw, extra=about)
@@ -292,6 +283,21 @@ class ItemRun:
                 return self._lost(written, tally.http_status)
             message = f"the answer can't be used ({flaw})"
             return failed(ErrorCode.BAD_RESPONSE, message, http_status=tally.http_status)
+
+    def _ended(self, ended: Outcome | LostWrite | _Again) -> Outcome | LostWrite | _Again:
+        """Return how the steps end: as a lost write where something was done, and a failure does not say what."""
+        if self._done is None or not isinstance(ended, Outcome) or ended.kind is not _FAILED:
+            return ended
+        return ended if ended.result is not None else replace(self._lost(*self._done), followed_by=ended)
+
+    def _note(self, request: Request, status: int) -> None:
+        """Note the answer to a write, which the steps look into."""
+        if status >= 300:
+            self._note_refusal(request, status)
+        if status < 400:
+            if self._done is None:  # only the first of several writes saw the state before all of them
+                self._tally.before = self._before(request)
+            self._done = request, status
 
     def _is_stale(self, planned: Planned, request: Request) -> bool:
         """Return whether the item is not as the approved plan has seen it, before anything of it was written."""

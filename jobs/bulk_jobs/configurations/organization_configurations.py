@@ -224,7 +224,7 @@ class UpdateOrganizationConfiguration(
     def undo(self, item: UpdateConfigurationItem, before: Any, result: Any) -> Undo | Irreversible:
         if not isinstance(before, dict) or not isinstance(result, dict):
             return Irreversible("what was set before is not known")
-        kept = {field: value for field, value in before.items() if value is not None}
+        kept = fields.sendable(before)
         gone = ", ".join(field for field in before if field not in kept)
         if not kept:
             return Irreversible(f"{gone} had no value before, and none can be given")

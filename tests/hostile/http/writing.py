@@ -247,8 +247,6 @@ CONFIGURATION_ROWS = (
     Row(
         "organization-configuration.update",
         [{**ACME, "configuration_id": 801, "secret_scanning": "enabled", "description": "Look for secrets "}],
-        proofs=(204,),
-        has_body=True,
         holds=_is_updated,
         meddle=merged(CONFIGURATION, secret_scanning="not_set"),
     ),
