@@ -42,11 +42,6 @@ class Effect(StrEnum):
         """Whether one negative read-back is enough to send the write again, because a double can't apply twice."""
         return self not in (Effect.CREATE, Effect.MOVE)
 
-    @property
-    def is_creation(self) -> bool:
-        """Whether something new comes into the world."""
-        return self in (Effect.CREATE, Effect.CREATE_UNIQUE)
-
 
 class Media(StrEnum):
     """The representation that a request asks for; it becomes the vendor's media type in `Accept`."""
@@ -388,11 +383,8 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class NotApplied:
-    """A read-back found no trace of the lost write. The engine decides when that is trusted.
-
-    Attributes:
-        part: the result to show where a part of what was asked for is there, and was not before; None: nothing is.
-    """
+    """A read-back found no trace of the lost write. The engine decides when that is trusted. `part`: the result to show
+    where a part of what was asked for is there, and was not before; None: nothing is."""
 
     why: str = ""
     part: Any = None
@@ -400,11 +392,8 @@ class NotApplied:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """A read-back can't tell. The outcome is `unknown` unless a later read-back can.
-
-    Attributes:
-        found: the value that stood there instead of the wanted one, as JSON for the result; None: nothing to show.
-    """
+    """A read-back can't tell. The outcome is `unknown` unless a later read-back can. `found`: the value that stood
+    there instead of the wanted one, as JSON for the result; None: nothing to show."""
 
     why: str
     found: Any = None

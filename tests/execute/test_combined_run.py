@@ -206,7 +206,30 @@ def test_an_item_that_is_refused_in_part_says_what_was_done(folder: Path, verb: 
             made.network.fate_of = lambda _: FINE
             assert (await made.retry(manifest)).exit_code == 0
             assert made.lines(manifest)[0]["result"][done] == names[100:]
+            before = names if verb == "remove" else []
+            assert LedgerView(made.run_dir(manifest)).befores(0, 0, 1) == {0: before}
             assert not made.violations
+
+    simulate(main)
+
+
+def test_a_retry_of_what_was_done_in_part_knows_what_was_there_before(folder: Path) -> None:
+    """An organization that is made later is added by the retry; what takes it all back are both names."""
+
+    async def main() -> None:
+        async with world(folder, seed_data=seed(1)) as made:
+            item = {**TEAM, "organization_slugs": [LOGINS[0], "later"]}
+            manifest = made.write("run", {"change": {"operation": "team-organization.add", "items": [item]}})
+            assert (await made.run(manifest)).exit_code == 1
+            assert made.lines(manifest)[0]["result"] == {"added": [LOGINS[0]], "present": [], "missing": ["later"]}
+            create = {"operation": "organization.create", "items": [{"login": "later", "admin": "octoadmin"}]}
+            assert (await made.run(made.write("make", {"make": create}))).exit_code == 0
+            assert (await made.retry(manifest)).exit_code == 0
+            assert LedgerView(made.run_dir(manifest)).befores(0, 0, 1) == {0: []}
+            assert {key: times for key, times in changes(made).items() if key[1]} == {
+                ("assigned", LOGINS[0]): 1,
+                ("assigned", "later"): 1,
+            }
 
     simulate(main)
 

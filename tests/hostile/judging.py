@@ -126,7 +126,7 @@ class Cell:
                 yield f"{line['outcome']}, but it is not so"
             if line["outcome"] in ("failed", "skipped") and ours:
                 yield f"{line['outcome']} ({line['error']['code']}), but {ours[0].kind} was done"
-            is_told = self.row.is_unseen and "note" in (line["result"] or {})
+            is_told = (self.row.is_unseen or self.row.is_blind) and "note" in (line["result"] or {})
             if line["outcome"] == "unchanged" and ours and not is_told:
                 yield f"unchanged, but {ours[0].kind} was done: {line['result']}"
         if beyond := self._beyond():

@@ -46,7 +46,7 @@ class Row:
         has_any_body: whatever bytes an answer has are right (raw files).
         names_itself: something in an answer says which item it belongs to.
         is_blind: nothing that can be read shows whether it was done, or nobody looks whether it was so before.
-        is_unseen: nobody looks whether it was so before: where it is so after a refusal, it may be called unchanged.
+        is_unseen: nobody looks whether it was so before: after a refusal it may be called unchanged, with a note.
         is_list: an empty array is a right answer to what it reads.
         prepare: what the platform has besides the seeds, at a moment.
     """

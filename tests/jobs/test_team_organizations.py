@@ -2,6 +2,7 @@
 
 import pytest
 
+from bulk.capabilities import Undo
 from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk_jobs import team_organizations as teams
 from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
@@ -194,10 +195,12 @@ def test_what_was_done_of_several():
     assert part.part == {"added": ["b"], "present": ["a"], "missing": ["c"]}
     assert settle(ADD, some("a", "b"), ["a"], listed("a"), method="POST").ended.part is None
     undone = ADD.undo(item_of(ADD, **some("a", "b", "c")), ["a"], part.part)
+    assert isinstance(undone, Undo)
     assert undone.item["organization_slugs"] == ["b"]
     part = settle(REMOVE, some("a", "b", "c"), ["A", "b"], listed("b"), method="POST").ended
     assert part.part == {"removed": ["a"], "absent": ["c"], "left": ["b"]}
     undone = REMOVE.undo(item_of(REMOVE, **some("a", "b", "c")), ["A", "b"], part.part)
+    assert isinstance(undone, Undo)
     assert undone.item["organization_slugs"] == ["a"]
 
 

@@ -14,6 +14,7 @@ from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import RequestSender
+from bulk.execute.writes.recent_writes import CREATES
 from bulk.execute.writes.refused_writes import SECOND_LOOK_S, RefusedWrites
 from bulk.govern.policy import Draining
 from bulk.model import (
@@ -171,7 +172,7 @@ class Settler:
             shown = {name: value for name, value in (settled.result or {}).items() if name != "note"}
             note = NOT_SHOWN if status < REFUSED_FROM else DONE_ALL_THE_SAME
             return succeeded(shown, note=note.format(status=status))
-        if settled.kind is OutcomeKind.UNCHANGED and not refused.effect.is_creation:
+        if settled.kind is OutcomeKind.UNCHANGED and refused.effect not in CREATES:
             return unknown(CONTRADICTED.format(status=status), http_status=status)
         return settled  # of a creation: what is there was there before
 
