@@ -383,18 +383,17 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class NotApplied:
-    """A read-back found no trace of the lost write. The engine decides when that is trusted."""
+    """A read-back found no trace of the lost write. The engine decides when that is trusted. `part`: the result to show
+    where a part of what was asked for is there, and was not before; None: nothing is."""
 
     why: str = ""
+    part: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """A read-back can't tell. The outcome is `unknown` unless a later read-back can.
-
-    Attributes:
-        found: the value that stood there instead of the wanted one, as JSON for the result; None: nothing to show.
-    """
+    """A read-back can't tell. The outcome is `unknown` unless a later read-back can. `found`: the value that stood
+    there instead of the wanted one, as JSON for the result; None: nothing to show."""
 
     why: str
     found: Any = None

@@ -33,11 +33,11 @@ from bulk.engine.tuning import quiet_collector
 from bulk.errors import BulkError, CredentialRefused, Interrupted, RunStopped
 from bulk.execute.combined_run import CombinedRun
 from bulk.execute.hand_over import HandOver
-from bulk.execute.item_run import Shared
 from bulk.execute.item_runner import FileContents, ItemRunner
 from bulk.execute.job_streams import JobStreams
 from bulk.execute.recorder import CommitHooks, Recorder
 from bulk.execute.resume_state import Joined, ResumeState
+from bulk.execute.shared import Shared
 from bulk.execute.unsent_items import UnsentItems
 from bulk.execute.worker_crew import start_workers
 from bulk.execute.workers import Workers

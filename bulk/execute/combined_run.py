@@ -5,12 +5,12 @@
 
 There is no second way through trouble: if a shared request does not go well, its items get no outcome, and the
 scheduler offers each of them by itself. So one bad name does not fail the others, and an item whose answer was lost is
-settled by its own read-back, in this process as in the next one. Only writes that may be repeated are combined. Source:
-operations.md (policy I).
+settled by its own read-back, in this process as in the next one. A refusal is passed on to each of them, because the
+write may have been done for some. Only writes that may be repeated are combined. Source: operations.md (policy I).
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from bulk.capabilities import Combinable, FileError
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.requests.context import RequestContext
-from bulk.execute.writes.settle import lost_write_of
+from bulk.execute.writes.settle import LostWrite, lost_write_of
 from bulk.execute.writes.write_loop import WriteLoop
 from bulk.manifest.manifest import Entry
 from bulk.model import UNSEEN, Effect, Outcome, Reply, Request
@@ -56,6 +56,7 @@ class CombinedRun:
         shared, first = self._shared, entries[0]
         writes = shared.write_loop(context)
         written: Request | None = None
+        status = 0
         assert isinstance(operation, Combinable), "only such items are taken together"
         try:
             items = [await self._item_runner.complete(operation, entry) for entry in entries]
@@ -71,7 +72,7 @@ class CombinedRun:
                         return nothing  # each is tried alone: only items that are still as planned are written
                     await shared.let_late_writes_pass(operation, first, first.item, request, context)
                     answer = await self._write(request, entries, writes, context)
-                    written = request
+                    written, status = request, context.tally.http_status or 0
                 if not isinstance(answer, Reply):
                     steps.close()
                     return nothing
@@ -83,6 +84,8 @@ class CombinedRun:
                 for place in written.shared_by:
                     if (outcome := request[place]) is not None:
                         shared.recent_writes.add(operation, items[place], written.effect, outcome, now)
+                unshown = [place for place in written.shared_by if request[place] is None]
+                self._doubt(written, entries, unshown, status, self._item_runner.refused_write)
             return request
         except FileError:
             return nothing
@@ -90,7 +93,7 @@ class CombinedRun:
             about = {"job_number": first.job, "item": first.index}
             log.warning("%s can't combine %d items", operation.name, len(entries), exc_info=flaw, extra=about)
             if written is not None:
-                self._lost_write(written, entries, context.tally.http_status)
+                self._doubt(written, entries, written.shared_by, status, self._item_runner.lost_write)
             return nothing
 
     def _is_stale(self, request: Request, entries: Sequence[Entry]) -> bool:
@@ -116,15 +119,24 @@ class CombinedRun:
             tally = context.tally
             tally.befores = dict(zip(request.shared_by, befores, strict=True)) | (tally.befores or {})
             return reply
-        if tried.kind is not VerdictKind.REFUSED:
-            self._lost_write(request, entries, reply.status if reply is not None else None)
+        runner, is_refused = self._item_runner, tried.kind is VerdictKind.REFUSED
+        note = runner.refused_write if is_refused else runner.lost_write
+        self._doubt(request, entries, request.shared_by, reply.status if reply is not None else None, note)
         return None
 
-    def _lost_write(self, request: Request, entries: Sequence[Entry], status: int | None) -> None:
+    def _doubt(
+        self,
+        request: Request,
+        entries: Sequence[Entry],
+        places: Sequence[int],
+        status: int | None,
+        note: Callable[[Entry, LostWrite], None],
+    ) -> None:
+        """Note for the items at these places that a write that they share may have been done."""
         lost_write = lost_write_of(request, self._shared.clock, status)
-        for place, before in zip(request.shared_by, _befores(request), strict=True):
-            of_item = replace(lost_write, lost=replace(lost_write.lost, before=before))
-            self._item_runner.lost_write(entries[place], of_item)
+        befores = dict(zip(request.shared_by, _befores(request), strict=True))
+        for place in places:
+            note(entries[place], replace(lost_write, lost=replace(lost_write.lost, before=befores[place])))
 
 
 def _befores(request: Request) -> Sequence[Any]:

@@ -19,8 +19,8 @@ from bulk.redaction import redact
 from bulk.schedule.queues import Work
 from bulk.schedule.scheduler import Scheduler
 
-_KEPT = (OutcomeKind.SUCCEEDED, OutcomeKind.FAILED)
-"""Outcomes of items that have changed something, for certain or in part: their before-images are kept."""
+_KEPT = (OutcomeKind.SUCCEEDED, OutcomeKind.FAILED, OutcomeKind.UNCHANGED)
+"""Outcomes of items that have changed something, for certain, in part or perhaps: their before-images are kept."""
 
 RESULT_BYTES = 1_500
 """About the memory that a finished item takes beside its payload (bytes)."""
@@ -156,7 +156,9 @@ class HandOver:
             save = (saved_path(job, entry.item), content)
         is_kept = tally.before is not UNSEEN and outcome.kind in _KEPT and isinstance(operation, Undoable)
         before = tally.before if is_kept else UNSEEN
-        return Record(job.number, finished, save, tally.may_arrive_late, tally.new_names, before)
+        # done in part: its intent stays open, so that a retry knows what was there before
+        is_in_part = before is not UNSEEN and outcome.kind is OutcomeKind.FAILED and outcome.result is not None
+        return Record(job.number, finished, save, tally.may_arrive_late or is_in_part, tally.new_names, before)
 
     def abandoned(self, work: Work, tally: ItemTally) -> None:
         """Note that there is no outcome: the run is stopping, or the credential was refused."""

@@ -7,28 +7,24 @@ A write is in doubt when no answer came, when the answer proves nothing (a gatew
 for), or when the server that answered may have given up on a write that was carried out. An item always starts over
 from the first step: the operation looks again and decides again. The end of a repeat is read in the light of the doubt:
 "already so" means that the earlier write was applied, and a failure is settled before it is believed. If a write was
-refused and never in doubt, its effect may be looked for (`refused_writes.py`).
+refused and never in doubt, its effect may be looked for (`refused_writes.py`). "Already so" after it is settled.
 Source: operations.md; failures.md rows 4-7, 22, 24, 42, 78.
 """
 
 import logging
-import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.preview import Planned
-from bulk.execute.recorder import Recorder
 from bulk.execute.requests.context import RequestContext, Tried, outcome_of
-from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.retry_budget import RetryBudget, pause_s
 from bulk.execute.requests.wait_reasons import WaitReason
-from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
-from bulk.execute.writes.recent_writes import RecentCreations, RecentWrites
-from bulk.execute.writes.settle import LostWrite, Settler, lost_again, lost_write_of
+from bulk.execute.shared import Shared
+from bulk.execute.writes.late_writes import LateWrite, folded
+from bulk.execute.writes.settle import LostWrite, lost_again, lost_write_of
 from bulk.execute.writes.write_loop import WriteLoop, is_in_progress
 from bulk.manifest.manifest import Entry
 from bulk.model import (
@@ -54,7 +50,8 @@ log = logging.getLogger("bulk.execute")
 STALE = "it is not as the approved plan has seen it: nothing was written; look again with `bulk plan --live`"
 APPLIED_BEFORE = "an earlier send, whose answer was lost, had already done it"
 
-_READ, _ACCEPTED, _FAILED = Effect.READ, VerdictKind.ACCEPTED, OutcomeKind.FAILED
+_READ, _ACCEPTED = Effect.READ, VerdictKind.ACCEPTED
+_FAILED, _UNCHANGED = OutcomeKind.FAILED, OutcomeKind.UNCHANGED
 _IN_DOUBT = (VerdictKind.SERVER_ERROR, VerdictKind.BUSY, VerdictKind.BAD_RESPONSE)
 _LIMITED = (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY)
 
@@ -65,54 +62,16 @@ class _Again(msgspec.Struct, frozen=True):
     refusal: Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What all items of a run share.
-
-    Attributes:
-        late_writes: writes that may still arrive. recent_creations, recent_writes: what this run has just created and
-            written.
-        dice: the random numbers for jitter.
-        is_preview: whether items are only looked at. planned: what an approved plan has seen, if there is one.
-    """
-
-    sender: RequestSender
-    settler: Settler
-    recorder: Recorder
-    late_writes: LateWrites
-    recent_creations: RecentCreations
-    recent_writes: RecentWrites
-    clock: Clock
-    dice: random.Random
-    is_preview: bool = False
-    planned: Planned | None = None
-
-    def write_loop(self, context: RequestContext, *, is_in_doubt: bool = False) -> WriteLoop:
-        """Return the loop that sends the writes of one item, or of items that share theirs."""
-        return WriteLoop(self.sender, self.recorder, self.clock, self.dice, context, is_in_doubt=is_in_doubt)
-
-    async def let_late_writes_pass(
-        self, operation: AnyOperation, entry: Entry, item: Item, request: Request, context: RequestContext
-    ) -> None:
-        """Wait until no earlier send of another item can apply because of this write."""
-        if not self.late_writes.all:
-            return
-        lanes = folded(operation.resource, operation.lanes(item))
-        owner = entry.job, entry.index
-        seconds = self.late_writes.wait_s(owner, lanes, request.path.casefold(), self.clock.monotonic())
-        if seconds > 0.0:
-            self.sender.return_unused(context)
-            await self.sender.pause(seconds, WaitReason.MAY_ARRIVE)
-
-
 class ItemRun:
     """The state of one item while it is worked on."""
 
     __slots__ = (
         "_asked",
         "_context",
+        "_done",
         "_doubted",
         "_entry",
+        "_has_seen",
         "_item",
         "_lost_write",
         "_operation",
@@ -131,13 +90,15 @@ class ItemRun:
         item: Item,
         context: RequestContext,
         lost_write: LostWrite | None,
+        refused_write: LostWrite | None = None,
     ) -> None:
         self._shared, self._operation, self._entry, self._item = shared, operation, entry, item
         self._context, self._tally, self._lost_write = context, context.tally, lost_write
         self._asked = ""
         self._writes: WriteLoop | None = None
         self._doubted: tuple[VerdictKind, LostWrite] | None = None
-        self._refused_write: LostWrite | None = None
+        self._done: tuple[Request, int] | None = None  # the last accepted write; a refusal that steps handle is none
+        self._refused_write, self._has_seen = refused_write, refused_write is not None
         self.effect: Effect | None = None if lost_write is None else lost_write.effect
 
     @property
@@ -183,7 +144,7 @@ class ItemRun:
             await self._shared.sender.pause(seconds, WaitReason.ROUND)
             ended = await self._when_it_is_there(await self.steps())
         if refusal is not None and self._lost_write is None:
-            return refusal
+            return await self._unless_it_was_done(refusal)
         return unknown(f"sent {retry_budget.number + 1} times, each answer was lost, and reading back did not show it")
 
     def _is_gone(self, ended: Outcome) -> bool:
@@ -209,7 +170,7 @@ class ItemRun:
     async def _in_the_light_of_doubt(self, outcome: Outcome) -> Outcome:
         if self._lost_write is None:
             return await self._unless_it_was_done(outcome)
-        if outcome.kind is OutcomeKind.UNCHANGED:
+        if outcome.kind is _UNCHANGED:
             self._tally.before = self._lost_write.lost.before
             return succeeded(outcome.result, note=APPLIED_BEFORE, payload=outcome.payload)
         if outcome.kind is not _FAILED:
@@ -218,19 +179,37 @@ class ItemRun:
         return await self._unless_it_was_done(await self._settle(outcome) or outcome)
 
     async def _unless_it_was_done(self, outcome: Outcome) -> Outcome:
-        """Return how an item ends whose write was refused: with the refusal, unless the write's effect is there."""
+        """Return how an item ends whose write was refused: as its steps ended, unless the write's effect is there."""
         shared, refused, tally = self._shared, self._refused_write, self._tally
+        if outcome.kind is _UNCHANGED:
+            tally.before = UNSEEN
+            return outcome if refused is None else await self._unless_it_was_ours(outcome, refused)
         if refused is None or outcome.kind is not _FAILED:
             return outcome
         if shared.clock.monotonic() < shared.recent_writes.until(self._operation, self._item):
             return outcome  # a read may show what was there before an earlier write of this run
         told = tally.sends, tally.http_status, tally.request_id
-        found = await shared.settler.done_all_the_same(self._operation, self._item, refused, self._context, self._owner)
+        found = await shared.settler.done_all_the_same(
+            self._operation, self._item, refused, outcome, self._context, self._owner
+        )
         if found is None:
             tally.sends, tally.http_status, tally.request_id = told
             return outcome
         tally.before = refused.lost.before
         return found
+
+    async def _unless_it_was_ours(self, outcome: Outcome, refused: LostWrite) -> Outcome:
+        """Return how an item ends whose write was refused, and that turned out to be as asked for."""
+        if not self._has_seen:  # it may have been so before
+            self._tally.before = refused.lost.before
+            return outcome
+        self._lost_write = refused
+        settled = await self._settle(outcome)
+        assert settled is not None, "the item does not start over"
+        ended = self._shared.settler.refused_or_ours(self._operation, refused, settled)
+        if ended.kind is _UNCHANGED:
+            self._tally.before = UNSEEN
+        return ended
 
     async def _settle(self, refusal: Outcome | None = None) -> Outcome | None:
         assert self._lost_write is not None, "settling needs a doubt"
@@ -271,9 +250,8 @@ class ItemRun:
             steps = operation.steps(self._item)
         else:
             steps = shared.recent_writes.steps(operation, self._item, shared.clock.monotonic())
-        tally.has_read, self._refused_write = False, None
+        tally.has_read, self._done = False, None
         written: Request | None = None
-        done: tuple[Request, int] | None = None  # the last accepted write; a refusal that the steps handle is none
         try:
             request = advance(steps, None, Outcome)
             while isinstance(request, Request):
@@ -282,7 +260,7 @@ class ItemRun:
                     reply = await shared.sender.read(request, self._context)
                     if isinstance(reply, Outcome):
                         steps.close()
-                        return reply if done is None else replace(self._lost(*done), followed_by=reply)
+                        return self._ended(reply)
                     if type(reply.body) is Encoded:  # the kept result of an earlier item; nothing has changed
                         return unchanged(reply.body)
                     tally.has_read = True
@@ -291,18 +269,13 @@ class ItemRun:
                     answer = await self._write(request)
                     if not isinstance(answer, Reply):
                         steps.close()
-                        return answer
+                        return self._ended(answer)
                     reply, written = answer, request
-                    if reply.status < 400:
-                        if done is None:  # only the first of several writes saw the state before all of them
-                            tally.before = self._before(request)
-                        done = request, reply.status
-                    else:
-                        self._note_refusal(request, reply.status)
+                    self._note(request, reply.status)
                 request = advance(steps, reply, Outcome)
                 if tally.kept_as is not None and tally.result_of and isinstance(request, Outcome):
                     return shared.sender.note_result(request, reply, self._context)
-            return request
+            return self._ended(request)
         except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: the request can't be sent
             about = {"job_number": self._entry.job, "item": self._entry.index}
             log.warning("%s #%d can't use an answer", operation.name, self._entry.index, exc_info=flaw, extra=about)
@@ -310,6 +283,21 @@ class ItemRun:
                 return self._lost(written, tally.http_status)
             message = f"the answer can't be used ({flaw})"
             return failed(ErrorCode.BAD_RESPONSE, message, http_status=tally.http_status)
+
+    def _ended(self, ended: Outcome | LostWrite | _Again) -> Outcome | LostWrite | _Again:
+        """Return how the steps end: as a lost write where something was done, and a failure does not say what."""
+        if self._done is None or not isinstance(ended, Outcome) or ended.kind is not _FAILED:
+            return ended
+        return ended if ended.result is not None else replace(self._lost(*self._done), followed_by=ended)
+
+    def _note(self, request: Request, status: int) -> None:
+        """Note the answer to a write, which the steps look into."""
+        if status >= 300:
+            self._note_refusal(request, status)
+        if status < 400:
+            if self._done is None:  # only the first of several writes saw the state before all of them
+                self._tally.before = self._before(request)
+            self._done = request, status
 
     def _is_stale(self, planned: Planned, request: Request) -> bool:
         """Return whether the item is not as the approved plan has seen it, before anything of it was written."""
@@ -377,17 +365,21 @@ class ItemRun:
         return _Again(outcome) if status == 409 and request.effect is Effect.COMPARE_AND_SWAP else outcome
 
     def _note_refusal(self, request: Request, status: int) -> None:
-        """Note that a write was refused, if it was seen what was there before. Otherwise what it asks for may have
+        """Note that a write was refused, if it is known what was there before. Otherwise what it asks for may have
         been there already, and would look like its effect."""
-        if self._tally.has_read or request.before not in (UNSEEN, None):
+        shared = self._shared
+        is_left = shared.clock.monotonic() < shared.recent_writes.until(self._operation, self._item)
+        self._has_seen = self._tally.has_read or is_left
+        if self._has_seen or request.before not in (UNSEEN, None):
             self._refused_write = self._lost(request, status)
 
     def _before(self, request: Request) -> Any:
         """Return what was there before a write that was accepted: what the platform compared, or else what was seen
         before the first send, because a repeat may have seen what the first send left."""
-        if self._lost_write is None or request.effect is Effect.COMPARE_AND_SWAP:
+        earlier = self._lost_write or self._refused_write
+        if earlier is None or request.effect is Effect.COMPARE_AND_SWAP:
             return request.own_before
-        return self._lost_write.lost.before
+        return earlier.lost.before
 
     def _lost(self, request: Request, status: int | None) -> LostWrite:
         return lost_write_of(request, self._shared.clock, status, self._shared.recent_creations.names())

@@ -15,11 +15,12 @@ import anyio
 from bulk.bundle.item_files import load_files, refuse_changes
 from bulk.bundle.secret_fields import SecretPlaces, load_secrets
 from bulk.capabilities import ChangesThings, FileError, HoldsSecrets, PlannedOnce, SkipsUnchanged, TakesFiles
-from bulk.execute.item_run import ItemRun, Shared
+from bulk.execute.item_run import ItemRun
 from bulk.execute.preview import look
 from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.requests.retry_budget import RetryBudget
 from bulk.execute.resume_state import ResumeState
+from bulk.execute.shared import Shared
 from bulk.execute.writes.recent_writes import may_create, names_made
 from bulk.execute.writes.settle import LostWrite
 from bulk.ledger.records import Intent
@@ -69,6 +70,7 @@ class ItemRunner:
         self._contents = contents
         self._secrets, self._began_at = secrets, began_at
         self._lost_writes: dict[tuple[int, int], LostWrite] = {}
+        self._refused_writes: dict[tuple[int, int], LostWrite] = {}
         self.doubt(resume_state.open_intents)
 
     def doubt(self, open_intents: Mapping[tuple[int, int], Intent]) -> None:
@@ -102,7 +104,8 @@ class ItemRunner:
                 return await look(shared.sender, operation, item, context)
             self._forget_sent(operation, item)
             lost_write = self._doubt_of(entry, tally) if self._lost_writes else None
-            life = ItemRun(shared, operation, entry, item, context, lost_write)
+            refused = self._refused_writes.pop((entry.job, entry.index), None) if self._refused_writes else None
+            life = ItemRun(shared, operation, entry, item, context, lost_write, refused)
             outcome = None if lost_write is None else await life.settled_first()
             if outcome is None:
                 served = shared.sender.served
@@ -176,6 +179,10 @@ class ItemRunner:
     def lost_write(self, entry: Entry, lost_write: LostWrite) -> None:
         """Note that a write that this item shares was lost: it is settled when the item is next worked on."""
         self._lost_writes[entry.job, entry.index] = lost_write
+
+    def refused_write(self, entry: Entry, refused: LostWrite) -> None:
+        """Note that a write that this item shares was refused, or that its answer does not show this item."""
+        self._refused_writes[entry.job, entry.index] = refused
 
     def _doubt_of(self, entry: Entry, tally: ItemTally) -> LostWrite | None:
         lost_write = self._lost_writes.pop((entry.job, entry.index), None)

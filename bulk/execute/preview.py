@@ -16,6 +16,7 @@ from bulk.capabilities import LooksFirst
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import RequestSender
+from bulk.execute.writes.recent_writes import CREATES
 from bulk.model import UNSEEN, Effect, ErrorCode, Outcome, OutcomeKind, Request, failed, succeeded
 from bulk.operation import AnyOperation, Item
 
@@ -28,7 +29,6 @@ VERDICTS: Final = (CREATE, CHANGE, EQUAL, CONFLICT, PENDING, BLIND, FAILED)
 `failed`: the look failed, so that nothing is known, and the plan does not write the item."""
 
 _READS = ("GET", "HEAD")
-_CREATES = (Effect.CREATE, Effect.CREATE_UNIQUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ RECORD_BYTES: Final = 17
 def _compared(before: Any, effect: Effect) -> Any:
     """Return what a plan keeps of a before-image. For a creation that is None: the operation has looked, and nothing
     like it is there. The ids of what is there would change with each creation beside it."""
-    return None if effect in _CREATES and before is not UNSEEN else before
+    return None if effect in CREATES and before is not UNSEEN else before
 
 
 def digest_of(before: Any) -> bytes:

@@ -109,7 +109,8 @@ class Record:
     Attributes:
         job: the job's number.
         save: a path below `saved/`, and the content to write or the file to move there; None: nothing is saved.
-        may_arrive_late: the write was sent again and the first send may still arrive, so that its intent stays.
+        may_arrive_late: the write was sent again and the first send may still arrive, or it was done in part: its
+            intent stays.
         new_names: names of what the item has created, for other processes that share the run; folded.
         before: the before-image of its write, kept for `bulk undo`; UNSEEN: none is kept.
     """

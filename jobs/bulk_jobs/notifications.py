@@ -45,6 +45,7 @@ _NOT_FIXED = (
     "the clocks of the platform and of this machine are days apart, so that nobody knows up to when to mark: "
     "give last_read_at, or put the clock right"
 )
+_NOTHING_TO_MARK = "the platform answered that there is nothing to mark (status 304), and none is unread"
 _NOT_SO = "the platform answered that there is nothing to mark (status 304), and it is unread"
 
 Moment = Annotated[
@@ -161,7 +162,7 @@ class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
         result = {"last_read_at": item.last_read_at}
         if reply.status == 304:  # there is nothing to mark, if the answer is right
             left = yield _unread(item.last_read_at)
-            return unknown(_NOT_SO, http_status=304) if left.body else unchanged(result)
+            return unknown(_NOT_SO, http_status=304) if left.body else unchanged(result, note=_NOTHING_TO_MARK)
         if reply.status == 205:
             return succeeded(result)
         result["message"] = reply.body["message"]

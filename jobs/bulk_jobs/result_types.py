@@ -96,17 +96,19 @@ class Renaming(TypedDict, total=False):
 
 
 class TeamAdditions(TypedDict, total=False):
-    """Names as given: assigned now, and before."""
+    """Names as given: assigned now, and before; `missing` in a failure."""
 
     added: list[str]
     present: list[str]
+    missing: list[str]
 
 
 class TeamRemovals(TypedDict, total=False):
-    """Names as given: removed now, and not assigned before."""
+    """Names as given: removed now, and not assigned before; `left` in a failure: still assigned."""
 
     removed: list[str]
     absent: list[str]
+    left: list[str]
 
 
 class Configuration(TypedDict, total=False):

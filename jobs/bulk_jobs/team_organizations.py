@@ -99,7 +99,7 @@ class AssignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organiz
             return unchanged(teams.shown(item.org, found.body))
         reply = yield Request(
             method="PUT",
-            path=teams.path_of(item),
+            path=teams.path_of(item, item.org),
             effect=Effect.SET,
             accept=frozenset((200, 201)),
             before=None,
@@ -145,8 +145,8 @@ class UnassignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organ
 
     Requests:  2: a look, then the removal. Where it is not assigned 3: the team's list, and a second look.
     Category:  core. Lane: the team.
-    Combined:  up to 100 items of a team, one behind the other: its list is read, what it has is sent in one POST
-               …/remove.
+    Combined:  up to 100 items of a team, one behind the other: its list is read, what it lacks is looked at one by one,
+               and what is assigned is sent in one POST …/remove.
     Result:    login of the organization.
     Lost answer: the assignment is read; where it is gone and the team's list can be seen, it was removed.
     Source:    Enterprise team organization assignments, DELETE …/teams/{enterprise-team}/organizations/{org}.
@@ -176,7 +176,7 @@ class UnassignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organ
         if found.status == 200:
             reply = yield Request(
                 method="DELETE",
-                path=teams.path_of(item),
+                path=teams.path_of(item, item.org),
                 effect=Effect.SET,
                 accept=frozenset((204, 404)),
                 before={"login": item.org},
@@ -192,10 +192,10 @@ class UnassignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organ
         return failed(ErrorCode.NOT_FOUND, message, http_status=404)
 
     def steps_combined(self, items: Sequence[AssignmentItem]) -> CombinedSteps:
-        listing = yield from pages.read_surely(teams.path(items[0]), teams.ORGANIZATIONS, most_pages=len(items))
-        if listing.flaw is not None or not listing.entries:
-            return [None] * len(items)  # each item looks by itself if there is nothing to remove at all
-        before = by_login(listing.entries)
+        slugs = [item.org for item in items]
+        before, flaw = yield from teams.read_assigned(items[0], slugs, most_pages=len(items))
+        if flaw is not None:
+            return [None] * len(items)
         first = _first_places(items, lambda org: org in before)
         if first:
             slugs = [items[place].org for place in first.values()]
@@ -225,7 +225,8 @@ class AddTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[TeamAd
     Category:  core. Lane: the team.
     Combined:  items of a team, one behind the other, with up to 100 names: its list is read once, what it lacks is sent
                in one POST …/add.
-    Result:    added and present (names as given: assigned now, and before); missing, if any, in a failure.
+    Result:    added and present (names as given: assigned now, and before); missing, if any, in a failure, which may
+               come when a part was done.
     Lost answer: the team's list is read; what it lacks is sent again.
     Source:    Enterprise team organization assignments, POST …/teams/{enterprise-team}/organizations/add.
     """
@@ -265,8 +266,8 @@ class AddTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[TeamAd
         if teams.divided(lacking, assigned)[1]:
             # an answer that says less than was done is not yet a failure
             listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS, is_fresh=True)
-            if listing.flaw is not None:
-                return [listing.flaw] * len(items)
+            if listing.flaw is not None:  # each item finds out by itself what was done
+                return [listing.flaw if len(items) == 1 else None] * len(items)
             assigned |= by_login(listing.entries).keys()
         return [teams.added(item, set(mine), assigned) for item, mine in zip(items, own, strict=True)]
 
@@ -274,11 +275,7 @@ class AddTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[TeamAd
         listing = yield from pages.read_all(teams.path(item), teams.ORGANIZATIONS, is_fresh=True)
         if listing.flaw is not None:
             return Undecided(listing.why)
-        added, missing = teams.divided(item.organization_slugs, by_login(listing.entries).keys())
-        if missing:
-            return NotApplied(f"the team is not assigned to {', '.join(missing)}")
-        note = "the answer was lost; the team is assigned to all of them"
-        return succeeded({"added": added, "present": []}, note=note)
+        return teams.settled_addition(item, lost.before, by_login(listing.entries).keys())
 
     def undo(self, item: OrganizationsItem, before: Any, result: Any) -> Undo | Irreversible:
         return teams.undo_of_several(item, "team-organization.remove", result, "added", before)
@@ -287,12 +284,13 @@ class AddTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[TeamAd
 class RemoveTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[TeamRemovals]):
     """Remove an enterprise team from several organizations at once.
 
-    Requests:  1 for every 100 organizations of the team, 2 where it has more than 100; and 1 more for every 100 that
-               are assigned.
+    Requests:  1 for every 100 organizations of the team, 1 for each name that is not among them, and 1 more for every
+               100 that are assigned.
     Category:  core. Lane: the team.
-    Combined:  items of a team, one behind the other, with up to 100 names: its list is read once, what it has is sent
-               in one POST …/remove.
-    Result:    removed and absent (names as given: removed now, and not assigned before).
+    Combined:  items of a team, one behind the other, with up to 100 names: its list is read once, what it lacks is
+               looked at one by one, and what is assigned is sent in one POST …/remove.
+    Result:    removed and absent (names as given: removed now, and not assigned before); left, if any, in a failure
+               that came when a part was done.
     Lost answer: the team's list is read; what it still holds is sent again.
     Source:    Enterprise team organization assignments, POST …/teams/{enterprise-team}/organizations/remove.
     """
@@ -318,13 +316,10 @@ class RemoveTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[Tea
         return outcome
 
     def steps_combined(self, items: Sequence[OrganizationsItem]) -> CombinedSteps:
-        listing = yield from pages.read_surely(teams.path(items[0]), teams.ORGANIZATIONS)
-        if listing.flaw is None and not listing.entries:
-            # an empty list says so little that a second one has to say the same
-            listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS, is_fresh=True)
-        if listing.flaw is not None:
-            return [listing.flaw] * len(items)
-        before = set(by_login(listing.entries))
+        slugs = [slug for item in items for slug in item.organization_slugs]
+        before, flaw = yield from teams.read_assigned(items[0], slugs)
+        if flaw is not None:
+            return [flaw] * len(items)
         own, held = _shared_out(items, lambda org: org in before)
         shared_by = tuple(place for place, slugs in enumerate(own) if slugs)
         befores = [teams.divided(items[place].organization_slugs, before)[0] for place in shared_by]
@@ -336,11 +331,7 @@ class RemoveTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[Tea
         listing = yield from pages.read_surely(teams.path(item), teams.ORGANIZATIONS)
         if listing.flaw is not None:
             return Undecided(listing.why)
-        left, removed = teams.divided(item.organization_slugs, by_login(listing.entries).keys())
-        if left:
-            return NotApplied(f"the team is still assigned to {', '.join(left)}")
-        note = "the answer was lost; the team is assigned to none of them"
-        return succeeded({"removed": removed, "absent": []}, note=note)
+        return teams.settled_removal(item, lost.before, by_login(listing.entries).keys())
 
     def undo(self, item: OrganizationsItem, before: Any, result: Any) -> Undo | Irreversible:
         return teams.undo_of_several(item, "team-organization.add", result, "removed", before)

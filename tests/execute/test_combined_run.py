@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from bulk.capabilities import Combinable
+from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Entry
 from bulk.operation import Item
 from bulk.schedule.lanes import Lane
@@ -172,6 +173,85 @@ def test_several_names_each_are_joined_up_to_a_hundred(folder: Path, verb: str) 
                 own = part[:-1]
                 assert line["outcome"] == "succeeded"
                 assert line["result"] == {done: own, not_needed: [LOGINS[0]] if place else []}
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("verb", ["add", "remove"])
+def test_an_item_that_is_refused_in_part_says_what_was_done(folder: Path, verb: str) -> None:
+    """The second call of an item with 150 names is refused: the result names the first hundred; a retry does the rest.
+
+    What takes it back, in both cases, are the names that were not so before.
+    """
+    names, done, undone = LOGINS[:150], *(("added", "missing") if verb == "add" else ("removed", "left"))
+
+    async def main() -> None:
+        async with world(folder, seed_data=seed(150)) as made:
+            if verb == "remove":
+                assert (await made.run(made.write("before", {"give": job("assign", names)}))).exit_code == 0
+            fates = iter([FINE])
+
+            def meet(exchange: Exchange) -> Fate:
+                refusal = answer(403, b'{"message": "The plan allows no more"}', "application/json")
+                return next(fates, refusal) if exchange.is_write else FINE
+
+            made.network.fate_of = meet
+            item = {**TEAM, "organization_slugs": names}
+            jobs = {"change": {"operation": f"team-organization.{verb}", "items": [item]}}
+            manifest = made.write("run", jobs, {"settle": "5s"})
+            assert (await made.run(manifest)).exit_code == 1
+            (line,) = made.lines(manifest)
+            assert (line["outcome"], line["error"]["code"]) == ("failed", "forbidden")
+            assert (line["result"][done], line["result"][undone]) == (names[:100], names[100:])
+            made.network.fate_of = lambda _: FINE
+            assert (await made.retry(manifest)).exit_code == 0
+            assert made.lines(manifest)[0]["result"][done] == names[100:]
+            before = names if verb == "remove" else []
+            assert LedgerView(made.run_dir(manifest)).befores(0, 0, 1) == {0: before}
+            assert not made.violations
+
+    simulate(main)
+
+
+def test_a_retry_of_what_was_done_in_part_knows_what_was_there_before(folder: Path) -> None:
+    """An organization that is made later is added by the retry; what takes it all back are both names."""
+
+    async def main() -> None:
+        async with world(folder, seed_data=seed(1)) as made:
+            item = {**TEAM, "organization_slugs": [LOGINS[0], "later"]}
+            manifest = made.write("run", {"change": {"operation": "team-organization.add", "items": [item]}})
+            assert (await made.run(manifest)).exit_code == 1
+            assert made.lines(manifest)[0]["result"] == {"added": [LOGINS[0]], "present": [], "missing": ["later"]}
+            create = {"operation": "organization.create", "items": [{"login": "later", "admin": "octoadmin"}]}
+            assert (await made.run(made.write("make", {"make": create}))).exit_code == 0
+            assert (await made.retry(manifest)).exit_code == 0
+            assert LedgerView(made.run_dir(manifest)).befores(0, 0, 1) == {0: []}
+            assert {key: times for key, times in changes(made).items() if key[1]} == {
+                ("assigned", LOGINS[0]): 1,
+                ("assigned", "later"): 1,
+            }
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("verb", ["assign", "unassign"])
+def test_a_refusal_of_a_call_that_was_done_is_no_end(folder: Path, verb: str) -> None:
+    """A call is done and answered 403: each item succeeded, its note names the refusal, and it can be taken back."""
+
+    async def main() -> None:
+        async with world(folder, seed_data=seed(12)) as made:
+            given = LOGINS[:12]
+            if verb == "unassign":
+                assert (await made.run(made.write("before", {"give": job("assign", given)}))).exit_code == 0
+            refusal = answer(403, b'{"message": "Not for you"}', "application/json", is_passed_on=True)
+            made.network.fate_of = lambda each: refusal if each.path.endswith(("/add", "/remove")) else FINE
+            manifest = made.write("run", {"change": job(verb, given)})
+            assert (await made.run(manifest)).exit_code == 0
+            assert outcomes(made, manifest) == {("change", "succeeded"): 12}
+            assert all("status 403" in line["result"]["note"] for line in made.lines(manifest))
+            assert set(LedgerView(made.run_dir(manifest)).befores(0, 0, 12)) == set(range(12))
+            assert set(changes(made).values()) == {1}
+            assert not made.violations
 
     simulate(main)
 

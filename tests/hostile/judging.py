@@ -1,7 +1,7 @@
 """A cell of the table: where a way makes no sense for an operation, and what the list of effects says of a run."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,12 +40,7 @@ def why_not(row: Row, way: Way) -> str:
         return "nobody can know that it was done all the same"
     if way.kind == "foreign" and not row.names_itself:
         return "nothing in the answer says whose it is"
-    if (
-        way.kind in ("foreign", "body", "truncated")
-        and way.on == "write"
-        and row.proofs
-        and not (row.has_body or way.end)
-    ):
+    if way.kind in ("foreign", "body", "truncated") and way.on == "write" and row.proofs and not way.end:
         return "its answer has no body"
     is_gateways = way.kind == "status" and not way.has_effect and (way.status or 0) < 300
     if is_gateways and way.on == "write" and way.status in row.proofs:
@@ -103,10 +98,20 @@ class Cell:
         items = [self.guest.alias.item(item) for item in self.row.items]
         return {"operation": self.row.operation, "items": items}
 
-    def classify(self, lines: Sequence[Mapping[str, Any]], at: float) -> None:
-        """Compare what the engine said with what was done until `at` (seconds since 1970)."""
+    def classify(self, lines: Sequence[Mapping[str, Any]], at: float, undone: Container[int] | None = None) -> None:
+        """Compare what the engine said with what was done until `at` (seconds since 1970).
+
+        Args:
+            undone: the items that `bulk undo` takes back or lists; None: it was not asked.
+        """
         self.outcomes = [line["outcome"] for line in lines]
         self.broken = list(self._broken(lines, at))
+        if undone is not None and self.row.is_undone:
+            self.broken += (
+                f"{line['outcome']}, and `bulk undo` says nothing of it"
+                for line in lines
+                if self._ours(line["index"]) and line["index"] not in undone
+            )
 
     def _broken(self, lines: Sequence[Mapping[str, Any]], at: float) -> Iterator[str]:
         if len(lines) != len(self.row.items):
@@ -121,6 +126,9 @@ class Cell:
                 yield f"{line['outcome']}, but it is not so"
             if line["outcome"] in ("failed", "skipped") and ours:
                 yield f"{line['outcome']} ({line['error']['code']}), but {ours[0].kind} was done"
+            is_told = (self.row.is_unseen or self.row.is_blind) and "note" in (line["result"] or {})
+            if line["outcome"] == "unchanged" and ours and not is_told:
+                yield f"unchanged, but {ours[0].kind} was done: {line['result']}"
         if beyond := self._beyond():
             yield f"{beyond} requests beyond the limit"
 

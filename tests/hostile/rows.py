@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bulk.capabilities import Undoable
+from bulk.operation import find
 from tests.hostile.platform import Platform
 from tests.hostile.store.effects import Effect
 from tests.hostile.store.state import Key, State
@@ -40,11 +42,11 @@ class Row:
         belongs: whether one of our effects is that of an item; the one item of a row has them all.
         meddle: what somebody else does to the same thing.
         proofs: statuses whose answers have no body in the specification, so that the status is the proof.
-        has_body: whether its own answer has a body although another status is a proof without one.
         is_told: whether a message is all that the body of its 202 shows.
         has_any_body: whatever bytes an answer has are right (raw files).
         names_itself: something in an answer says which item it belongs to.
         is_blind: nothing that can be read shows whether it was done, or nobody looks whether it was so before.
+        is_unseen: nobody looks whether it was so before: after a refusal it may be called unchanged, with a note.
         is_list: an empty array is a right answer to what it reads.
         prepare: what the platform has besides the seeds, at a moment.
     """
@@ -56,11 +58,11 @@ class Row:
     belongs: Callable[[Effect, dict[str, Any]], bool] = lambda effect, item: True
     meddle: Callable[[Platform, float], None] = _nobody
     proofs: tuple[int, ...] = ()
-    has_body: bool = False
     is_told: bool = False
     has_any_body: bool = False
     names_itself: bool = True
     is_blind: bool = False
+    is_unseen: bool = False
     is_list: bool = False
     prepare: Callable[[State, float], None] = lambda state, at: None
     with_: dict[str, Any] = field(default_factory=dict)
@@ -74,6 +76,11 @@ class Row:
     def writes(self) -> bool:
         """Whether it changes anything."""
         return self.holds is not None
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether `bulk undo` takes such items back, or lists them with a reason."""
+        return isinstance(find(self.operation), Undoable)
 
     @property
     def meddles(self) -> bool:

@@ -63,7 +63,8 @@ def try_way(way: Way, rows: Sequence[Row] = ROWS) -> Tried:
             Path(folder), {cell.name: cell.job() for cell in cells}, {cell.name: cell.guest for cell in cells}
         )
     for cell in cells:
-        cell.classify(told.lines.get(cell.name, ()), START + AT_MOST_S + AFTERWARDS_S)
+        undone = told.undone.get(cell.name)
+        cell.classify(told.lines.get(cell.name, ()), START + AT_MOST_S + AFTERWARDS_S, undone)
     broken = [told.trouble] if told.trouble else []
     if told.report is not None:
         wanted = exit_code([outcome for cell in cells for outcome in cell.outcomes])

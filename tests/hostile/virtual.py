@@ -9,7 +9,7 @@ import gc
 import json
 import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
@@ -19,8 +19,10 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from bulk.engine import commands, run
+from bulk.engine.migrations import undo_items
 from bulk.engine.surroundings import Surroundings
-from bulk.manifest.reading import Overrides
+from bulk.ledger.view import LedgerView
+from bulk.manifest.reading import Overrides, read_manifest
 from bulk.platform.response_heads import AnswerProtocol
 from bulk.report.fold import Report
 from bulk.status import Silence
@@ -78,6 +80,7 @@ class Told:
 
     Attributes:
         report: None where it did not end. lines: of `results.jsonl`, by job.
+        undone: the items of each job that `bulk undo` takes back or lists.
         took_s: virtual seconds. trouble: why there is no report.
     """
 
@@ -85,6 +88,7 @@ class Told:
     lines: Mapping[str, list[dict[str, Any]]]
     took_s: float
     trouble: str = ""
+    undone: Mapping[str, set[int]] = field(default_factory=dict)
 
 
 def run_jobs(
@@ -126,7 +130,8 @@ def run_jobs(
         await anyio.sleep(AFTERWARDS_S)
         if around.connector is not None and not around.connector.closed:
             await around.connector.close()
-        return Told(report, _lines(run_dir / "results.jsonl"), took_s, trouble)
+        undone = {} if report is None else _undone(run_dir, manifest, environ)
+        return Told(report, _lines(run_dir / "results.jsonl"), took_s, trouble, undone)
 
     return in_virtual_time(main)
 
@@ -152,6 +157,12 @@ def _manifest(path: Path, jobs: Mapping[str, Mapping[str, Any]]) -> tuple[Path, 
     manifest = path / "manifest.yaml"
     manifest.write_text(json.dumps(whole))
     return manifest, environ
+
+
+def _undone(run_dir: Path, manifest: Path, environ: Mapping[str, str]) -> dict[str, set[int]]:
+    view = LedgerView(run_dir)
+    jobs = read_manifest(manifest, Overrides(), environ).jobs
+    return {job.name: {taken.index for taken in undo_items.of_job(view, job)} for job in jobs}
 
 
 def _lines(path: Path) -> dict[str, list[dict[str, Any]]]:

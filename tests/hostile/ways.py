@@ -331,6 +331,7 @@ FEW = (
     "looked: never came, then 404",
     "second: never came, then 409, done",
     "odd: 307 to a write, done",
+    "lied: 400, after",
     "lied: 404, after",
     "lied: 409, after",
     "lied: 422 exists already, after",

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bulk.capabilities import Undo
 from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from bulk_jobs import team_organizations as teams
 from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
@@ -163,22 +164,44 @@ def test_add_settled():
 
 def test_remove():
     """Only what the team has is sent; what it lacks is said; nothing is written where it has none of them."""
-    driven = run(REMOVE, some("a", "b"), listed("A", "x"), reply(204))
-    assert driven.shown()[1] == f"POST {ALL_URL}/remove"
-    assert driven.requests[1].body == {"organization_slugs": ["a"]}
-    assert driven.requests[1].effect is Effect.SET
+    driven = run(REMOVE, some("a", "b"), listed("A", "x"), ABSENT, reply(204))
+    assert driven.shown()[1:] == [f"GET {ALL_URL}/b", f"POST {ALL_URL}/remove"]
+    assert driven.requests[2].body == {"organization_slugs": ["a"]}
+    assert driven.requests[2].effect is Effect.SET
     assert driven.outcome.result == {"removed": ["a"], "absent": ["b"]}
-    assert run(REMOVE, some("a", "b"), listed("x")).outcome.kind is OutcomeKind.UNCHANGED
+    assert run(REMOVE, some("a", "b"), listed("x"), ABSENT, ABSENT).outcome.kind is OutcomeKind.UNCHANGED
 
 
-def test_an_empty_list_is_looked_at_twice():
-    """That a team has nothing to be removed is believed of a second list, or of what each item finds by itself."""
-    twice = run(REMOVE, some("a"), listed(), listed())
-    assert (len(twice.requests), twice.requests[1].is_fresh) == (2, True)
-    assert twice.outcome.kind is OutcomeKind.UNCHANGED
-    wrong = run(REMOVE, some("a"), listed(), listed("a"), reply(204))
-    assert wrong.outcome.result == {"removed": ["a"], "absent": []}
-    assert drive(UNASSIGN.steps_combined([item_of(UNASSIGN, **ONE)] * 2), listed()).ended == [None, None]
+def test_what_a_list_lacks_is_looked_at():
+    """That an organization is not assigned is believed of the list and of a look at it: a list may lag."""
+    there = reply(body={"login": "a"})
+    wrong = run(REMOVE, some("a"), listed(), there, reply(204))
+    assert (wrong.requests[1].is_fresh, wrong.outcome.result) == (True, {"removed": ["a"], "absent": []})
+    both = [item_of(UNASSIGN, **{**TEAM, "org": org}) for org in ("a", "b")]
+    driven = drive(UNASSIGN.steps_combined(both), listed("x"), there, ABSENT, reply(204))
+    assert driven.shown() == [
+        f"GET {ALL_URL}?per_page=100",
+        f"GET {ALL_URL}/a",
+        f"GET {ALL_URL}/b",
+        f"POST {ALL_URL}/remove",
+    ]
+    assert driven.requests[3].body == {"organization_slugs": ["a"]}
+    assert [outcome.kind for outcome in driven.ended] == [OutcomeKind.SUCCEEDED, OutcomeKind.UNCHANGED]
+
+
+def test_what_was_done_of_several():
+    """Where a part is there that was not before, the read-back says which; and what takes it back is that part."""
+    part = settle(ADD, some("a", "b", "c"), ["a"], listed("a", "B"), method="POST").ended
+    assert part.part == {"added": ["b"], "present": ["a"], "missing": ["c"]}
+    assert settle(ADD, some("a", "b"), ["a"], listed("a"), method="POST").ended.part is None
+    undone = ADD.undo(item_of(ADD, **some("a", "b", "c")), ["a"], part.part)
+    assert isinstance(undone, Undo)
+    assert undone.item["organization_slugs"] == ["b"]
+    part = settle(REMOVE, some("a", "b", "c"), ["A", "b"], listed("b"), method="POST").ended
+    assert part.part == {"removed": ["a"], "absent": ["c"], "left": ["b"]}
+    undone = REMOVE.undo(item_of(REMOVE, **some("a", "b", "c")), ["A", "b"], part.part)
+    assert isinstance(undone, Undo)
+    assert undone.item["organization_slugs"] == ["a"]
 
 
 def test_remove_settled():

@@ -5,16 +5,18 @@ Items come in reverse order, a page at a time, so that what was written last is 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import msgspec
 import orjson
 
-from bulk.capabilities import CreatesNames, Irreversible, Undo, Undoable
+from bulk.capabilities import CreatesNames, Irreversible, Undo, Undoable, secret_fields
+from bulk.items.decoding import UNREADABLE, ItemReader, literal_secrets
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job
 from bulk.model import UNSEEN, OutcomeKind
-from bulk.operation import AnyOperation, Item, find
+from bulk.operation import AnyOperation, Item, ItemFlaw, find
 from bulk.redaction.known import MASK
 from bulk.report.tally import label
 
@@ -27,6 +29,8 @@ IN_DOUBT = "whether it was done is not known"
 NOT_ENDED = "its write may have been sent: `bulk resume` settles that first"
 WITHHELD = "what it was before holds something that looks like a secret, which is not kept"
 HALF_DONE = "it failed after something had been written"
+NOT_GIVEN_BACK = "what was there before can't be given back as it was shown"
+PERHAPS_OURS = "it is as asked for, and its write was refused: whether it was so before is not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,8 @@ def _of_line(job: Job, index: int, row: dict[str, Any], before: Any) -> Taken | 
     kind = row["outcome"]
     if kind == OutcomeKind.UNKNOWN:
         return Taken(job, index, label(row["item"]), Irreversible(f"{IN_DOUBT}: {row['error']['message']}"))
+    if kind == OutcomeKind.UNCHANGED and before is not UNSEEN:
+        return Taken(job, index, label(row["item"]), Irreversible(PERHAPS_OURS))
     if kind == OutcomeKind.FAILED and before is not UNSEEN and row["result"] is None:
         return Taken(job, index, label(row["item"]), Irreversible(f"{HALF_DONE}: {row['error']['message']}"))
     if kind != OutcomeKind.SUCCEEDED and (kind != OutcomeKind.FAILED or before is UNSEEN):
@@ -101,6 +107,8 @@ def _way_of(
         way = operation.undo(item, before, row["result"])
         if isinstance(way, Undo) and _writes_mask(way):
             way = Irreversible(WITHHELD)
+        elif isinstance(way, Undo) and (flaw := _flaw_of(way)):
+            way = Irreversible(f"{NOT_GIVEN_BACK}: {flaw}", removes=way.comes_anew)
         return way, _lanes(operation, item), _removed(way) if isinstance(operation, CreatesNames) else none
     except (ValueError, TypeError, LookupError, AttributeError) as flaw:
         return Irreversible(f"its line in the results can't be understood: {flaw}"), none, none
@@ -109,6 +117,29 @@ def _way_of(
 def _writes_mask(way: Undo) -> bool:
     """Return whether an item would write a mask that stands in the place of a secret in what was kept."""
     return MASK.encode() in msgspec.json.encode({name: value for name, value in way.item.items() if name != "expect"})
+
+
+def _flaw_of(way: Undo) -> str:
+    """Return why the check would refuse the item that takes another one back; empty where it would not."""
+    operation = find(way.operation)
+    fields = way.item if way.file is None else {**way.item, way.file.field: "its bytes"}
+    reader, text = _reader_of(way.operation), msgspec.json.encode(fields)
+    try:
+        item = reader.from_json(text)
+    except UNREADABLE:
+        flaws = [flaw for _, flaw in reader.explain_json(text)]
+    else:
+        literal = literal_secrets(fields, secret_fields(operation))
+        flaws = [
+            *operation.check(item),
+            *(ItemFlaw(field, "is a secret, and not the place of one") for field in literal),
+        ]
+    return "; ".join(f"{flaw.field}: {flaw.message}" if flaw.field else flaw.message for flaw in flaws)
+
+
+@cache
+def _reader_of(operation: str) -> ItemReader:
+    return ItemReader(find(operation), {})
 
 
 def _removed(way: Undo | Irreversible) -> frozenset[str]:

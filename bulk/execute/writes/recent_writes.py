@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 2.0
 
-_CREATES = (Effect.CREATE, Effect.CREATE_UNIQUE)
+CREATES = (Effect.CREATE, Effect.CREATE_UNIQUE)
 _BEFORE_NAMES = ("orgs", "repos", "organizations")
 _OF_ALL = "/enterprises/"
 
@@ -197,7 +197,7 @@ class RecentCreations:
 
 def may_create(operation: AnyOperation, effect: Effect | None) -> bool:
     """Return whether a write with that effect can bring something new into the world: most can't."""
-    return effect in _CREATES or isinstance(operation, CreatesNames)
+    return effect in CREATES or isinstance(operation, CreatesNames)
 
 
 def names_made(operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome) -> tuple[str, ...]:
@@ -211,7 +211,7 @@ def names_made(operation: AnyOperation, item: Item, effect: Effect | None, outco
         return ()
     new_names, result, collection = tuple(operation.new_names(item)), outcome.result, operation.collection(item)
     number: Any = result.get("id") if isinstance(result, Mapping) else None
-    if effect not in _CREATES or not collection or not isinstance(number, int):
+    if effect not in CREATES or not collection or not isinstance(number, int):
         return new_names
     return (*new_names, urls.place(collection, number), *_within(urls.place(collection, number)))
 

@@ -8,11 +8,13 @@ Source: operations.md.
 
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import RequestSender
+from bulk.execute.writes.recent_writes import CREATES
 from bulk.execute.writes.refused_writes import SECOND_LOOK_S, RefusedWrites
 from bulk.govern.policy import Draining
 from bulk.model import (
@@ -24,6 +26,7 @@ from bulk.model import (
     OutcomeKind,
     Request,
     Undecided,
+    failed,
     succeeded,
     unknown,
 )
@@ -35,6 +38,9 @@ PAUSE_FIRST_S, PAUSE_MOST_S = 0.1, 3.0
 NAME_TAKEN = "inferred: the name was free before the request whose answer was lost, and now it is taken"
 MAY_BE_DONE = "the answer was lost, and the repeat was refused; perhaps because it had been done by then"
 DONE_ALL_THE_SAME = "the platform refused it (status {status}), and yet what was read is as asked for"
+NOT_SHOWN = "the answer (status {status}) did not show it, and yet what was read is as asked for"
+IN_PART = "a part of it was done all the same, see the result"
+CONTRADICTED = "the platform refused it (status {status}); then one look showed it as asked for, and others did not"
 OVERWRITE = "nothing was overwritten; `bulk retry --overwrite` writes it all the same"
 _OF_WHAT_IS_THERE = (ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_FAILED)
 """Refusals that may be about what a lost write has left: what it deleted or renamed is gone, what it created exists."""
@@ -42,6 +48,8 @@ _REFUSED = frozenset((401, 403, 422, 429))
 """Statuses of a refused send that was repeated: that it was done all the same is only just possible."""
 _MAY_TAKE_TIME = frozenset((Effect.MOVE, Effect.ORDERED, Effect.SET))
 """Effects that the platform may bring about in the background."""
+REFUSED_FROM = 300
+"""Statuses below are no refusal, but may show less than was asked for."""
 READINGS = 2
 """Readings before their result is believed (count): a single answer may be another's, or a gateway's."""
 
@@ -116,9 +124,16 @@ class Settler:
             context.is_settling = False
 
     async def done_all_the_same(
-        self, operation: AnyOperation, item: Item, refused: LostWrite, context: RequestContext, owner: tuple[int, int]
+        self,
+        operation: AnyOperation,
+        item: Item,
+        refused: LostWrite,
+        refusal: Outcome,
+        context: RequestContext,
+        owner: tuple[int, int],
     ) -> Outcome | None:
-        """Look for the effect of a write that was refused: return how the item ended if the effect is there.
+        """Look for the effect of a write that was refused: return how the item ended if the effect is there, or a part
+        of it.
 
         Args:
             refused: the write; its status is the refusal's.
@@ -135,18 +150,31 @@ class Settler:
                 if _is_trace(found):
                     found = await self._read_back(operation, item, refused.lost, context, owner)
                 if isinstance(found, Outcome) and _is_trace(found):
-                    self.refused_writes.was_done(kind)
                     context.tally.settled += 1
                     self._sender.settled += 1
-                    shown = {name: value for name, value in (found.result or {}).items() if name != "note"}
-                    return succeeded(shown, note=DONE_ALL_THE_SAME.format(status=refused.lost.status))
+                    return self.refused_or_ours(operation, refused, found)
                 if not isinstance(found, NotApplied):
                     break
+                if found.part is not None:
+                    self.refused_writes.was_done(kind)
+                    return _in_part(refusal, found.part)
         except Draining:  # the run is ending, and the refusal is known
             pass
         finally:
             context.is_settling = False
         return None
+
+    def refused_or_ours(self, operation: AnyOperation, refused: LostWrite, settled: Outcome) -> Outcome:
+        """Return how an item ends whose write was refused, and of which reading back says this."""
+        status = refused.lost.status or 0
+        if settled.kind is OutcomeKind.SUCCEEDED:
+            self.refused_writes.was_done((operation.name, status))
+            shown = {name: value for name, value in (settled.result or {}).items() if name != "note"}
+            note = NOT_SHOWN if status < REFUSED_FROM else DONE_ALL_THE_SAME
+            return succeeded(shown, note=note.format(status=status))
+        if settled.kind is OutcomeKind.UNCHANGED and refused.effect not in CREATES:
+            return unknown(CONTRADICTED.format(status=status), http_status=status)
+        return settled  # of a creation: what is there was there before
 
     async def _found(
         self,
@@ -181,6 +209,8 @@ class Settler:
                     if refusal is None and ((may_repeat and not traces) or is_believed):
                         return None
                     if is_believed:
+                        if refusal is not None and found.part is not None:
+                            return _in_part(refusal, found.part)
                         return refusal and inferred(lost_write, refusal)
                 case _:  # Undecided
                     # what another writer has left there is not overwritten
@@ -231,6 +261,14 @@ def _unknown(lost_write: LostWrite, found: Undecided, last: Outcome | None) -> O
     if found.found is not None and lost_write.effect in (Effect.COMPARE_AND_SWAP, Effect.SET):
         why = f"{why}; {OVERWRITE}"
     return unknown(why, http_status=status, result=found.found)
+
+
+def _in_part(refusal: Outcome, part: Any) -> Outcome:
+    """Return the outcome of an item that was refused, and of which a part was done: `part` says which."""
+    if refusal.error is None:
+        return refusal
+    message = refusal.error.message if refusal.result is not None else f"{refusal.error.message}; {IN_PART}"
+    return failed(refusal.error.code, message, http_status=refusal.http_status, result=part)
 
 
 def inferred(lost_write: LostWrite, refusal: Outcome) -> Outcome:

@@ -190,12 +190,14 @@ class UpdateOrganizationConfiguration(
             conflict = refusals.unexpected(f"configuration {item.configuration_id}", differing, as_wanted)
             if conflict is not None:
                 return conflict
+        is_to_change = bool(fields.flaw_of_shown(body, before.body))
         reply = yield Request(
             method="PATCH",
             path=_path(item),
             body=body,
             effect=Effect.SET,
-            accept=frozenset((200, 204)),
+            # 204 says that nothing was left to change
+            accept=frozenset((200,)) if is_to_change else frozenset((200, 204)),
             before=_image(body, before.body),
             proof=_proof(item, partial(fields.flaw_of_shown, body)),
         )
@@ -222,7 +224,7 @@ class UpdateOrganizationConfiguration(
     def undo(self, item: UpdateConfigurationItem, before: Any, result: Any) -> Undo | Irreversible:
         if not isinstance(before, dict) or not isinstance(result, dict):
             return Irreversible("what was set before is not known")
-        kept = {field: value for field, value in before.items() if value is not None}
+        kept = fields.sendable(before)
         gone = ", ".join(field for field in before if field not in kept)
         if not kept:
             return Irreversible(f"{gone} had no value before, and none can be given")

@@ -123,6 +123,20 @@ def body_of(item: msgspec.Struct, fields: Iterable[str]) -> dict[str, Any]:
     return {field: msgspec.to_builtins(value) for field, value in given if value is not UNSET}
 
 
+def sendable(shown: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that are shown with a value, as they are sent: reviewers are shown with more than is sent."""
+    found = {field: value for field, value in shown.items() if value is not None}
+    options = found.get("secret_scanning_delegated_bypass_options")
+    if isinstance(options, dict) and isinstance(options.get("reviewers"), list):
+        reviewers = [
+            {name: value for name, value in each.items() if name in Reviewer.__struct_fields__}
+            for each in options["reviewers"]
+            if isinstance(each, dict)
+        ]
+        found["secret_scanning_delegated_bypass_options"] = {**options, "reviewers": reviewers}
+    return found
+
+
 def differences(asked: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
     """Return the fields of a body that are not as asked for in a configuration; empty: all are."""
     return normal_forms.differences(asked, found, _FORMS)

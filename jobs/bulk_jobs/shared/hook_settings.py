@@ -207,7 +207,11 @@ def _without_secrets(url: str) -> str:
 
 def image_of_config(wanted: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the wanted fields of a configuration as it shows them, and the mask of a secret where it has one."""
-    shown = {name: value for name in _FORMS if name in wanted and (value := config.get(name)) is not None}
+    shown = {
+        name: value if name == "url" else form(value)  # a switch may be shown as a number, and is sent as a text
+        for name, form in _FORMS.items()
+        if name in wanted and (value := config.get(name)) is not None
+    }
     # a field that is not shown has the platform's default
     image = {**{name: value for name, value in _DEFAULTS.items() if name in wanted}, **shown}
     return {**image, "secret": MASK} if config.get("secret") else image

@@ -13,11 +13,21 @@ from msgspec import Meta
 
 from bulk import urls
 from bulk.capabilities import ChangesThings, Combinable, Irreversible, Undo, Undoable
-from bulk.model import Effect, ErrorCode, Outcome, Reply, Request, failed, succeeded, unchanged
+from bulk.model import (
+    Effect,
+    ErrorCode,
+    NotApplied,
+    Outcome,
+    Reply,
+    Request,
+    failed,
+    succeeded,
+    unchanged,
+)
 from bulk.operation import Item, ItemFlaw, ItemT
 from bulk.proof import Proof
 from bulk_jobs import accesses
-from bulk_jobs.shared import enterprises, names, proofs
+from bulk_jobs.shared import enterprises, names, pages, proofs
 
 MOST_SLUGS = 100
 """The most organizations of one request (count); more are sent in several requests."""
@@ -106,14 +116,36 @@ def path(item: TeamItem) -> str:
     return f"{root}/teams/{urls.segment(item.enterprise_team)}/organizations"
 
 
-def path_of(item: AssignmentItem) -> str:
+def path_of(item: TeamItem, org: str) -> str:
     """Return the path of one assignment."""
-    return f"{path(item)}/{urls.segment(item.org)}"
+    return f"{path(item)}/{urls.segment(org)}"
 
 
 def look(item: AssignmentItem, *, is_fresh: bool = False) -> Request:
     """Return the request that reads one assignment: its status is 200 where the team is assigned."""
-    return Request(method="GET", path=path_of(item), accept=_FOUND_OR_NOT, is_fresh=is_fresh, proof=proof_of(item.org))
+    return _look_at(item, item.org, is_fresh=is_fresh)
+
+
+def _look_at(item: TeamItem, org: str, *, is_fresh: bool) -> Request:
+    path = path_of(item, org)
+    return Request(method="GET", path=path, accept=_FOUND_OR_NOT, is_fresh=is_fresh, proof=proof_of(org))
+
+
+def read_assigned(
+    item: TeamItem, slugs: Iterable[str], most_pages: int = pages.MOST_PAGES
+) -> Generator[Request, Reply, tuple[set[str], Outcome | None]]:
+    """Return which organizations the team is assigned to, case folded, and what is wrong with its list, if anything.
+
+    It is for a caller to whom it matters which of the `slugs` are not among them: a list may lag, so that those that
+    it lacks are looked at one by one.
+    """
+    listing = yield from pages.read_all(path(item), ORGANIZATIONS, is_fresh=True, most_pages=most_pages)
+    assigned = set(by_login(listing.entries))
+    if listing.flaw is None:
+        for org in divided(slugs, assigned)[1]:
+            if (yield _look_at(item, org, is_fresh=True)).status == 200:
+                assigned.add(org.casefold())
+    return assigned, listing.flaw
 
 
 def can_see(item: TeamItem) -> Generator[Request, Reply, bool]:
@@ -166,14 +198,15 @@ def undo_of_several(
     """Return the undo of assignments or removals.
 
     Args:
-        result: the result of the item, whose field `done` names the organizations.
-        before: the organizations that were assigned before.
+        result: the result of the item, which names those with which it failed.
+        done: whether they were added or removed.
+        before: the organizations of the item that were assigned before.
     """
-    named = result.get(done) if isinstance(result, dict) else None
-    if not isinstance(before, list) or not isinstance(named, list):
+    kept = {"added": "missing", "removed": "left"}[done]
+    if not isinstance(before, list) or not isinstance(result, dict):
         return NOT_KNOWN
-    had = {org.casefold() for org in before}
-    slugs = [org for org in named if (org.casefold() in had) is (done == "removed")]
+    had, others = divided(divided(item.organization_slugs, _folded(result.get(kept)))[1], _folded(before))
+    slugs = had if done == "removed" else others
     if not slugs:
         return Irreversible("nothing was changed")
     return Undo(operation=operation, item={**_team(item), "organization_slugs": slugs})
@@ -231,3 +264,34 @@ def removed(item: OrganizationsItem, own: set[str]) -> Outcome:
     gone, absent = divided(item.organization_slugs, own)
     result = {"removed": gone, "absent": absent}
     return succeeded(result) if gone else unchanged(result)
+
+
+def settled_addition(item: OrganizationsItem, before: Any, assigned: Container[str]) -> Outcome | NotApplied:
+    """Return how an addition is settled whose answer was lost.
+
+    Args:
+        before: the organizations of the item that were assigned before, if that is known.
+        assigned: the organizations that the team is assigned to now, case folded.
+    """
+    there, missing = divided(item.organization_slugs, assigned)
+    present, new = divided(there, _folded(before))
+    result = {"added": new, "present": present}
+    if not missing:
+        return succeeded(result, note="the answer was lost; the team is assigned to all of them")
+    part = {**result, "missing": missing} if new and isinstance(before, list) else None
+    return NotApplied(f"the team is not assigned to {', '.join(missing)}", part)
+
+
+def settled_removal(item: OrganizationsItem, before: Any, assigned: Container[str]) -> Outcome | NotApplied:
+    """Return how a removal is settled whose answer was lost; the arguments are those of `settled_addition`."""
+    left, gone = divided(item.organization_slugs, assigned)
+    done, absent = divided(gone, _folded(before)) if isinstance(before, list) else (gone, [])
+    result = {"removed": done, "absent": absent}
+    if not left:
+        return succeeded(result, note="the answer was lost; the team is assigned to none of them")
+    part = {**result, "left": left} if done and isinstance(before, list) else None
+    return NotApplied(f"the team is still assigned to {', '.join(left)}", part)
+
+
+def _folded(before: Any) -> frozenset[str]:
+    return frozenset(org.casefold() for org in before) if isinstance(before, list) else frozenset()

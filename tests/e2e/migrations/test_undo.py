@@ -146,3 +146,22 @@ def test_fifty_random_moments(tmp_path: Path) -> None:
             assert {line["outcome"] for line in results} <= {"succeeded", "unchanged"}
             lost = listed(home)
             assert without(dump(state), lost) == without(before, lost), f"moment {number}"
+
+
+def test_that_nothing_is_taken_back_is_said(tmp_path: Path) -> None:
+    """A run that has changed nothing is fine (exit 0); of one that nothing takes back the list says why (exit 1)."""
+    home = Home(tmp_path / "home")
+    with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
+        home.folder.mkdir()
+        for name, operation, item in (
+            ("reads", "readme.get", {"owner": "acme-eng", "repo": "hello-world"}),
+            ("made", "organization.create", {"login": "acme-new", "admin": "octoadmin"}),
+        ):
+            home.manifest(sandbox.base_url, {name: {"operation": operation, "items": [item]}})
+            assert home.run("run", "manifest.yaml", "--run-dir", name, "--progress", "none", "--yes").exit_code == 0
+        told = home.run("undo", "reads", "-o", "undo.yaml")
+        assert (told.exit_code, told.out) == (0, "undo: nothing to take back, and undo.yaml was not written\n")
+        told = home.run("undo", "made", "-o", "undo.yaml")
+        assert (told.exit_code, told.err) == (1, "")
+        assert told.out.startswith("undo: nothing that can be taken back, and undo.yaml was not written · cannot be")
+        assert not (home.folder / "undo.yaml").exists()

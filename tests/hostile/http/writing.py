@@ -95,6 +95,7 @@ FILE_ROWS = (
                 "sha": blob_sha(FILES[601]["docs/guide.md"]),
             }
         ],
+        is_unseen=True,
         holds=_is_file("docs/guide.md", None),
         meddle=other(_file("docs/guide.md"), OF_OTHERS),
     ),
@@ -246,8 +247,6 @@ CONFIGURATION_ROWS = (
     Row(
         "organization-configuration.update",
         [{**ACME, "configuration_id": 801, "secret_scanning": "enabled", "description": "Look for secrets "}],
-        proofs=(204,),
-        has_body=True,
         holds=_is_updated,
         meddle=merged(CONFIGURATION, secret_scanning="not_set"),
     ),

@@ -83,6 +83,14 @@ def test_204_means_unchanged():
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.UNCHANGED, {"id": 2001})
 
 
+def test_204_is_not_believed_where_something_was_to_change():
+    """The look has shown another value: then only the configuration itself proves the change."""
+    driven = run(UPDATE, CHANGE, reply(body=BEFORE), reply(200, AFTER))
+    assert driven.requests[1].accept == {200}
+    unshown = {name: value for name, value in AFTER.items() if name not in BODY}
+    assert run(UPDATE, CHANGE, reply(body=unshown), reply(204)).outcome.kind is OutcomeKind.UNCHANGED
+
+
 def test_update_settled():
     """Every sent field as asked for, whatever the order: applied. One differs: not applied. Unreadable: undecided."""
     applied = settle(UPDATE, CHANGE, UNSEEN, reply(body=AFTER), method="PATCH")

@@ -11,6 +11,7 @@ import click
 from bulk.cli import event_loop, output
 from bulk.cli.logs import Command
 from bulk.cli.options import DISPLAYS, PLATFORM, RunDirectory, overriding
+from bulk.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
@@ -35,6 +36,9 @@ def undo(run_dir: Path, *, out: Path, progress: str, overrides: "Overrides") -> 
     with display(progress, sys.stderr) as shown:
         found = event_loop.run(lambda: write_undo(run_dir, out, overrides=overrides, display=shown, environ=os.environ))
     parts = [f"undo: {counted(found.items, 'item')} in {counted(found.jobs, 'job')}"]
+    if found.manifest is None:
+        nothing = "nothing that can be taken back" if found.irreversible else "nothing to take back"
+        parts = [f"undo: {nothing}, and {out} was not written"]
     if found.partly:
         parts.append(f"partly {found.partly:,}")
     if found.irreversible:
@@ -43,4 +47,4 @@ def undo(run_dir: Path, *, out: Path, progress: str, overrides: "Overrides") -> 
     output.out(" · ".join(parts) + listed)
     if found.manifest is not None:
         output.say("Next: " + shlex.join(["bulk", "plan", found.manifest]))
-    return 0
+    return ExitCode.UNSUCCESSFUL if found.manifest is None and found.irreversible else ExitCode.DONE
