@@ -197,7 +197,7 @@ class CreateWebhook(
         if found is not None:
             return found
         asked, ids = hook_settings.body_of(item), creations.ids(before.entries)
-        about = partial(hook_settings.flaw_of_hook, asked)
+        about = partial(hook_settings.flaw_of_new, asked)
         reply = yield Request(
             method="POST",
             path=hooks_path(item.org),
@@ -215,15 +215,14 @@ class CreateWebhook(
         listing = yield from _list(item)
         if listing.flaw is not None:
             return Undecided(f"the webhooks can't be listed: {listing.why}")
-        wanted, asked = _wanted(item), hook_settings.body_of(item)
-        wanted = {**asked, **wanted, "config": {**asked["config"], **wanted["config"]}}
+        asked = hook_settings.body_of(item)
         return creations.settled(
             "a webhook",
             self.collection(item),
             listing.entries,
             lost,
-            partial(_differences, wanted),
-            partial(hook_settings.shown_otherwise, wanted),
+            partial(hook_settings.differences_of_new, asked),
+            partial(hook_settings.shown_otherwise, _wanted(item)),
             hook_settings.shown,
         )
 

@@ -160,8 +160,10 @@ def test_create_settled():
     assert (double.is_undecided, [each["id"] for each in double.ended.found]) == (True, [7, 8])
     assert settle(CREATE, NEW, [7], hooks(hook(7)), method="POST").is_undone
     for other in (hook(8, active=False), hook(8, insecure_ssl="1")):
-        asked = {**NEW, "config": {**CONFIG, "insecure_ssl": "0"}, "active": True}
-        assert settle(CREATE, asked, [7], hooks(hook(7), other), method="POST").is_undecided
+        assert settle(CREATE, NEW, [7], hooks(hook(7), other), method="POST").is_undecided
+        assert run(CREATE, NEW, hooks(), reply(201, other)).is_disbelieved
+    short = {"id": 8, "config": {"url": URL}}
+    assert run(CREATE, {"org": "acme-eng", "config": {"url": URL}}, hooks(), reply(201, short)).outcome.result == short
     strange = settle(CREATE, NEW, [7], hooks(hook(7), hook(8, content_type="form")), method="POST")
     assert (strange.is_undecided, [each["id"] for each in strange.ended.found]) == (True, [8])
     lost = Lost(method="POST", path="/x", before=[7], sent_at=1_000.0, made=frozenset(("/orgs/acme-eng/hooks/8",)))

@@ -201,6 +201,19 @@ def kept_events(wanted: Mapping[str, Any], before: Mapping[str, Any], found: Map
     return sorted(map(str, more & _event_names(before.get("events"))))
 
 
+def differences_of_new(asked: Mapping[str, Any], hook: Mapping[str, Any]) -> list[str]:
+    """Return the fields of a webhook that are not as a creation asked for. What it did not give has the platform's
+    default, if the webhook shows it; a platform may add kinds of events."""
+    more = {name: value for name, value in {"events": ["push"], "active": True}.items() if name in hook}
+    wanted = {**more, **asked, "config": {**_DEFAULTS, **asked["config"]}}
+    return differences(wanted, hook, may_have_more_events=True)
+
+
+def flaw_of_new(asked: Mapping[str, Any], hook: Mapping[str, Any]) -> str:
+    """Return which fields of the answer to a creation are not as asked for; empty: all are."""
+    return _flaw_of(differences_of_new(asked, hook))
+
+
 def flaw_of_hook(asked: Mapping[str, Any], hook: Mapping[str, Any]) -> str:
     """Return which fields of an answer are not as asked for; empty: all are. A platform may add kinds of events."""
     return _flaw_of(differences(asked, hook, may_have_more_events=True))
