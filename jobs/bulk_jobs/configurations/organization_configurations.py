@@ -197,9 +197,11 @@ class UpdateOrganizationConfiguration(
             effect=Effect.SET,
             accept=frozenset((200, 204)),
             before=_image(body, before.body),
-            proof=_proof(item, partial(fields.flaw_of_shown, body)),
+            proof=fields.proof_of_update(item.org, item.configuration_id, body, before.body),
         )
-        return unchanged({"id": item.configuration_id}) if reply.status == 204 else succeeded(reply.body)
+        if reply.status == 204:
+            return unchanged({"id": item.configuration_id})
+        return succeeded(reply.body, note=fields.note_on(body, reply.body))
 
     def steps_to_look_back(self, item: UpdateConfigurationItem) -> Steps:
         body = fields.body_of(item, fields.UPDATED_FIELDS)
@@ -383,8 +385,8 @@ def _flaw_of_default(configuration_id: int, shown: Mapping[str, Any]) -> str:
     return "" if is_it else f"its configuration is not {configuration_id}"
 
 
-def _proof(item: ConfigurationItem, *about: proofs.About) -> Proof:
-    return fields.proof_in_organization(item.org, item.configuration_id, *about)
+def _proof(item: ConfigurationItem) -> Proof:
+    return fields.proof_in_organization(item.org, item.configuration_id)
 
 
 def _look(item: ConfigurationItem, *, is_fresh: bool = False) -> Request:

@@ -81,6 +81,16 @@ def test_204_means_unchanged():
     """The platform says that nothing had to be changed."""
     driven = run(UPDATE, CHANGE, reply(body=AFTER), reply(204))
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.UNCHANGED, {"id": 2001})
+    assert run(UPDATE, CHANGE, reply(body=BEFORE), reply(204)).is_disbelieved
+
+
+def test_what_no_answer_shows_is_told():
+    """A platform that does not know a setting shows it nowhere: the change is believed, with a note. Where a look has
+    shown the setting, a short answer proves nothing."""
+    item, plain = {**ONE, "description": "x"}, {"id": 2001, "name": "Strict"}
+    hidden = run(UPDATE, item, reply(body=plain), reply(200, plain)).outcome
+    assert hidden.result == {**plain, "note": "the platform does not show description"}
+    assert run(UPDATE, item, reply(body={**plain, "description": "y"}), reply(200, plain)).is_disbelieved
 
 
 def test_update_settled():
