@@ -117,6 +117,8 @@ def test_events_that_stay_are_not_removed():
         assert driven.outcome.result["found"]["events"] == events
         late = run(UPDATE, item, before, before, reply(body=plain)).outcome
         assert (late.kind, late.result) == (OutcomeKind.SUCCEEDED, plain)
+    pings = reply(body={**plain, "events": ["ping", "push"]})
+    assert run(UPDATE, item, pings, pings).outcome.kind is OutcomeKind.SUCCEEDED
     some = {**plain, "events": ["push", "fork"]}
     assert settle(UPDATE, item, {"config": {}, "events": ["push", "fork", "issues"]}, reply(body=some)).is_undecided
 

@@ -194,10 +194,11 @@ def config_differences(wanted: Mapping[str, Any], found: Any, *, is_exact: bool 
 
 
 def kept_events(wanted: Mapping[str, Any], before: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
-    """Return the kinds of events that a webhook got before an update, should not get any more, and still gets."""
+    """Return the kinds of events that a webhook got before an update, should not get any more, and still gets; every
+    webhook may be told of pings."""
     if "events" not in wanted:
         return []
-    more = _event_names(found.get("events")) - _event_names(wanted_events(wanted["events"]))
+    more = _event_names(found.get("events")) - _event_names([*wanted_events(wanted["events"]), "ping"])
     return sorted(map(str, more & _event_names(before.get("events"))))
 
 
