@@ -123,10 +123,12 @@ WRITES = (
     Write(
         "organization-ruleset.create",
         RULESET,
-        (NONE,),
+        (reply(body=[{**answers.RULESET, "id": 8, "name": "Other"}]),),
         (200, 201),
         {**answers.RULESET, "name": " PROTECT main", "target": "branch"},
         (
+            {**answers.RULESET, "id": 8},
+            {name: value for name, value in answers.RULESET.items() if name != "enforcement"},
             {**answers.RULESET, "name": "Other"},
             {**answers.RULESET, "enforcement": "disabled"},
             {**answers.RULESET, "target": "tag"},
