@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from bulk.capabilities import ChangesThings, HoldsSecrets, Irreversible, LooksBack, Returns, Undo, Undoable
-from bulk.model import Effect, Lost, NotApplied, Outcome, Request, Undecided, succeeded, unchanged
+from bulk.model import Effect, Lost, NotApplied, Outcome, Request, Undecided, succeeded, unchanged, unknown
 from bulk.operation import ItemFlaw, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs import accesses
@@ -23,11 +23,13 @@ from bulk_jobs.shared import event_names, hook_settings, proofs, refusals
 from bulk_jobs.shared.hook_settings import HookItem, hook_path
 
 _NOT_KNOWN = Irreversible("what it was before is not known")
-_KEPT = "the platform kept the secret, which it should have removed"
 _LOST = "the answer was lost; everything is as asked for"
 _UNREADABLE = "secret, user name and password can't be read back"
 _UNSEEN = "the webhook can't be seen"
-_MORE = "the platform shows more events than were asked for"
+_STAYS = (
+    "the platform took the update, and the webhook still gets {events}: whether these were not removed, or are events "
+    "that the platform adds, can't be told"
+)
 _SETTLED_BY = (
     "The webhook is read. Where it is as it was before, or where a secret was sent, which can't be read back, the "
     "request is sent again; updating twice is updating once. Where it is neither as before nor as asked for, once the "
@@ -58,7 +60,8 @@ class UpdateWebhook(
 ):
     """Change a webhook of an organization.
 
-    Requests:  2: a look, then the update; without a secret 1 where it is already so.
+    Requests:  2: a look, then the update; without a secret 1 where it is already so; 3 where events that should be
+               gone are shown in the answer.
     Category:  core. Lane: the webhook.
     Refused:   no secret, because the platform removes one that is not sent again, unless `drop_secret` is true;
                insecure_ssl "1", unless `allow_insecure_ssl` is true; the mask that the platform shows, as a secret; an
@@ -90,7 +93,7 @@ class UpdateWebhook(
         secret = config.secret if config is not None else None
         yield from hook_settings.flaws_of_dropping(secret, drops=item.drop_secret)
         yield from event_names.flaws_of_events(item.events, may_be_unknown=item.allow_unknown_events)
-        if not _body(item):
+        if not hook_settings.body_of(item):
             yield ItemFlaw("", "expected at least one of config, events and active: there is nothing to change")
 
     def lanes(self, item: UpdateWebhookItem) -> tuple[str, ...]:
@@ -103,33 +106,41 @@ class UpdateWebhook(
         return hook_settings.shows(result, body)
 
     def steps(self, item: UpdateWebhookItem) -> Steps:
-        wanted = _body(item)
+        wanted = hook_settings.body_of(item)
         found = yield _look(hook_path(item), hook_settings.proof_of_hook(item), may_be_absent=False)
         if _is_readable(wanted) and _is_so(wanted, found.body):
             return unchanged(hook_settings.shown(found.body))
         conflict = _conflict(item, item.expect, wanted, found.body)
         if conflict is not None:
             return conflict
+        about = partial(hook_settings.flaw_of_hook, wanted)
         reply = yield Request(
             method="PATCH",
             path=hook_path(item),
             body=wanted if item.name is None else {**wanted, "name": item.name},
             effect=Effect.SET,
             before=_image(wanted, found.body),
-            proof=hook_settings.proof_of_hook(item, partial(_flaw_of_hook, wanted)),
+            proof=hook_settings.proof_of_hook(item, about),
         )
-        return succeeded(hook_settings.shown(reply.body), note=_note(wanted, reply.body, drops=item.drop_secret))
+        if hook_settings.kept_events(wanted, found.body, reply.body):
+            reply = yield _look(hook_path(item), hook_settings.proof_of_hook(item, about), may_be_absent=False)
+            kept = hook_settings.kept_events(wanted, found.body, reply.body)
+            if kept:
+                told = _third_value(wanted, _image(wanted, found.body), reply.body)
+                return unknown(_STAYS.format(events=", ".join(kept)), http_status=200, result=told)
+        note = hook_settings.note_on(wanted, reply.body, drops=item.drop_secret)
+        return succeeded(hook_settings.shown(reply.body), note=note)
 
     def steps_to_look_back(self, item: UpdateWebhookItem) -> Steps:
         found = yield _look(hook_path(item), hook_settings.proof_of_hook(item), may_be_absent=False)
-        return _looked_back(item, _body(item), found.body, hook_settings.shown(found.body))
+        return _looked_back(item, hook_settings.body_of(item), found.body, hook_settings.shown(found.body))
 
     def settle(self, item: UpdateWebhookItem, lost: Lost) -> Settling:
         found = yield _look(hook_path(item), hook_settings.proof_of_hook(item))
         if found.status == 404:
             return Undecided(_UNSEEN)
-        wanted = _body(item)
-        trace, more = _trace(wanted, found.body, lost), _note(wanted, found.body, drops=False)
+        wanted = hook_settings.body_of(item)
+        trace, more = _trace(wanted, found.body, lost), hook_settings.note_on(wanted, found.body)
         note = f"{_LOST}; {more}" if more else _LOST
         return succeeded(hook_settings.shown(found.body), note=note) if trace is None else trace
 
@@ -218,9 +229,9 @@ class UpdateWebhookConfig(
             body=wanted["config"],
             effect=Effect.SET,
             before=_image(wanted, {"config": found.body}),
-            proof=proofs.entry({"url": str}, partial(_flaw_of_config, wanted["config"])),
+            proof=proofs.entry({"url": str}, partial(hook_settings.flaw_of_config, wanted["config"])),
         )
-        note = _note(wanted, {"config": reply.body}, drops=item.drop_secret)
+        note = hook_settings.note_on(wanted, {"config": reply.body}, drops=item.drop_secret)
         return succeeded(hook_settings.shown_config(reply.body), note=note)
 
     def steps_to_look_back(self, item: UpdateWebhookConfigItem) -> Steps:
@@ -269,33 +280,9 @@ def _look(path: str, proof: Proof, *, may_be_absent: bool = True) -> Request:
     return Request(method="GET", path=path, accept=accept, is_fresh=True, proof=proof)
 
 
-def _body(item: UpdateWebhookItem) -> dict[str, Any]:
-    body: dict[str, Any] = {}
-    if item.config is not None:
-        body["config"] = hook_settings.given(item.config)
-    if item.events is not None:
-        body["events"] = hook_settings.wanted_events(item.events)
-    if item.active is not None:
-        body["active"] = item.active
-    return body
-
-
 def _config_body(item: UpdateWebhookConfigItem) -> dict[str, Any]:
     fields = {name: getattr(item, name) for name in ("url", "content_type", "secret", "insecure_ssl")}
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _flaw_of_hook(body: Mapping[str, Any], hook: Mapping[str, Any]) -> str:
-    # a platform may add kinds of events to those that were asked for
-    return _flaw_of(hook_settings.differences(body, hook, may_have_more_events=True))
-
-
-def _flaw_of_config(body: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    return _flaw_of(hook_settings.config_differences(body, config))
-
-
-def _flaw_of(differing: list[str]) -> str:
-    return f"its {' and '.join(differing)} are not what was asked for" if differing else ""
 
 
 def _is_readable(wanted: Mapping[str, Any]) -> bool:
@@ -305,7 +292,8 @@ def _is_readable(wanted: Mapping[str, Any]) -> bool:
 
 def _is_so(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> bool:
     """Return whether a webhook is already as an update without a secret would leave it."""
-    return not hook_settings.differences(wanted, hook) and not hook_settings.has_secret(hook.get("config"))
+    differing = hook_settings.differences(wanted, hook, is_exact=True)
+    return not differing and not hook_settings.has_secret(hook.get("config"))
 
 
 def _looked_back(item: HookItem, wanted: Mapping[str, Any], hook: Mapping[str, Any], result: Any) -> Outcome:
@@ -314,12 +302,6 @@ def _looked_back(item: HookItem, wanted: Mapping[str, Any], hook: Mapping[str, A
     if hook_settings.has_secret(hook.get("config")) is not ("secret" in (wanted.get("config") or {})):
         differing = [*differing, "config.secret"]
     return refusals.not_as_left(f"webhook {item.hook_id}", differing) if differing else unchanged(result)
-
-
-def _note(wanted: Mapping[str, Any], hook: Mapping[str, Any], *, drops: bool) -> str | None:
-    """Return a note on settings that an answer shows otherwise than they were asked for; None: there are none."""
-    notes = [_KEPT] if drops and hook_settings.has_secret(hook["config"]) else []
-    return "; ".join([*notes, _MORE] if "events" in hook_settings.differences(wanted, hook) else notes) or None
 
 
 def _image(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> dict[str, Any]:
@@ -333,18 +315,23 @@ def _trace(wanted: Mapping[str, Any], hook: Mapping[str, Any], lost: Lost) -> No
     """Return how an update is settled whose answer was lost; None: the webhook is as asked for."""
     before = lost.before
     if not isinstance(before, dict) or not isinstance(before.get("config"), dict) or _is_as_before(before, hook):
-        if hook_settings.differences(wanted, hook):
+        if hook_settings.differences(wanted, hook, is_exact=True):
             return NotApplied("the webhook is not as asked for")
-    elif hook_settings.differences(wanted, hook, may_have_more_events=True):
-        asked = _image(wanted, {**wanted, "config": wanted.get("config") or {}})
+    elif hook_settings.flaw_of_hook(wanted, hook) or hook_settings.kept_events(wanted, before, hook):
         return Undecided(
             f"the answer of the {lost.method} was lost, and the webhook is neither as before nor as asked for: whether "
             "it was changed before somebody else changed it can't be told",
-            found={"wanted": asked, "before": before, "found": _image(wanted, hook)},
+            found=_third_value(wanted, before, hook),
         )
     if not _is_readable(wanted):
         return Undecided(_UNREADABLE)
     return NotApplied("the secret is still there") if hook_settings.has_secret(hook["config"]) else None
+
+
+def _third_value(wanted: Mapping[str, Any], before: Mapping[str, Any], hook: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was asked for, what was there before, and what was found instead."""
+    asked = _image(wanted, {**wanted, "config": wanted.get("config") or {}})
+    return {"wanted": asked, "before": before, "found": _image(wanted, hook)}
 
 
 def _is_as_before(before: Mapping[str, Any], hook: Mapping[str, Any]) -> bool:

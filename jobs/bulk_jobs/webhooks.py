@@ -184,44 +184,45 @@ class CreateWebhook(
         return hooks_path(item.org)
 
     def steps(self, item: CreateWebhookItem) -> Steps:
+        return self._create(item, is_exact=True)
+
+    def steps_to_look_back(self, item: CreateWebhookItem) -> Steps:
+        return self._create(msgspec.structs.replace(item, if_exists="unchanged"), is_exact=False)
+
+    def _create(self, item: CreateWebhookItem, *, is_exact: bool) -> Steps:
         before = yield from _list(item)
         if before.flaw is not None:
             return before.flaw
-        equal = _equal(item, before.entries)
-        if equal:
-            return _exists_already(item, equal[0], None)
-        body: dict[str, Any] = {"name": item.name, "config": hook_settings.given(item.config)}
-        if item.events is not None:
-            body["events"] = hook_settings.wanted_events(item.events)
-        if item.active is not None:
-            body["active"] = item.active
+        found = _exists_already(item, before.entries, None, is_exact=is_exact)
+        if found is not None:
+            return found
+        asked, ids = hook_settings.body_of(item), creations.ids(before.entries)
+        about = partial(hook_settings.flaw_of_new, asked)
         reply = yield Request(
             method="POST",
             path=hooks_path(item.org),
-            body=body,
+            body={"name": item.name, **asked},
             effect=Effect.CREATE,
             accept=frozenset((201, 422)),
-            before=creations.ids(before.entries),
-            proof=proofs.entry(
-                hook_settings.HOOK, proofs.of_kind("orgs", item.org), partial(_flaw_of_url, item.config.url)
-            ),
+            before=ids,
+            proof=proofs.entry(hook_settings.HOOK, proofs.of_kind("orgs", item.org), creations.new(ids), about),
         )
         if reply.status == 422:
             return (yield from _refused(item, reply))
-        return succeeded(hook_settings.shown(reply.body))
+        return succeeded(hook_settings.shown(reply.body), note=hook_settings.note_on(asked, reply.body))
 
     def settle(self, item: CreateWebhookItem, lost: Lost) -> Settling:
         listing = yield from _list(item)
         if listing.flaw is not None:
             return Undecided(f"the webhooks can't be listed: {listing.why}")
-        wanted = _wanted(item)
+        asked = hook_settings.body_of(item)
         return creations.settled(
             "a webhook",
             self.collection(item),
             listing.entries,
             lost,
-            partial(_differences, wanted),
-            partial(hook_settings.shown_otherwise, wanted),
+            partial(hook_settings.differences_of_new, asked),
+            partial(hook_settings.shown_otherwise, _wanted(item)),
             hook_settings.shown,
         )
 
@@ -323,11 +324,6 @@ class DeleteWebhook(ChangesThings[DeleteWebhookItem], Undoable[DeleteWebhookItem
         return succeeded({"id": item.hook_id}, note="the answer was lost; the webhook is not there any more")
 
 
-def _flaw_of_url(url: str, hook: Mapping[str, Any]) -> str:
-    is_same = not hook_settings.config_differences({"url": url}, hook["config"])
-    return "" if is_same else "its config.url is not what was asked for"
-
-
 def _unless_listed(item: HookItem, part: Callable[[dict[str, Any]], Any]) -> Steps:
     """Return the outcome with `part` of a webhook from the list of all webhooks; `missing` if the list lacks it."""
     listing = yield from pages.read_all(hooks_path(item.org), hook_settings.proof_of_hooks(item.org))
@@ -349,12 +345,6 @@ def _is_listed(item: HookItem, listing: pages.Listing) -> bool:
     return any(hook.get("id") == item.hook_id for hook in listing.entries)
 
 
-def _equal(item: CreateWebhookItem, hooks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the webhooks with the same URL and content type that get the same events, or more."""
-    wanted = _wanted(item)
-    return [hook for hook in hooks if not _differences(wanted, hook)]
-
-
 def _wanted(item: CreateWebhookItem) -> dict[str, Any]:
     """Return the fields by which an existing webhook counts as the one that the item asks for."""
     config = {"url": item.config.url, "content_type": item.config.content_type or "form"}
@@ -366,14 +356,31 @@ def _differences(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> list[str
     return hook_settings.differences(wanted, hook, may_have_more_events=True)
 
 
-def _exists_already(item: CreateWebhookItem, hook: dict[str, Any], refusal: Reply | None) -> Outcome:
-    wanted = {"config": {"insecure_ssl": item.config.insecure_ssl or "0"}, "active": item.active is not False}
-    different = hook_settings.differences(wanted, hook)
+def _exists_already(
+    item: CreateWebhookItem, hooks: list[dict[str, Any]], refusal: Reply | None, *, is_exact: bool
+) -> Outcome | None:
+    """Return the outcome of an item if a webhook with its URL and content type gets its events, or more; else None.
+
+    Args:
+        is_exact: whether one whose URL has another end, with a slash or without, does not count as that webhook.
+    """
+    wanted = _wanted(item)
+    equal = [hook for hook in hooks if not _differences(wanted, hook)]
+    if not equal:
+        return None
+    same = [
+        hook for hook in equal if not hook_settings.config_differences(wanted["config"], hook["config"], is_exact=True)
+    ]
+    hook = (same or equal)[0]
+    rest = {"config": {"insecure_ssl": item.config.insecure_ssl or "0"}, "active": item.active is not False}
+    different = hook_settings.differences(rest, hook)
+    if is_exact and not same:
+        different = ["a slash at the end of its URL, which the platform may drop or add", *different]
     if different or item.if_exists == "fail":
         but = f", which differs in {' and '.join(different)}" if different else ""
         message = f"webhook {hook.get('id')} of {item.org} is equal to it{but}"
         return failed(ErrorCode.CONFLICT, message, http_status=refusal.status if refusal is not None else None)
-    otherwise = " and ".join(hook_settings.shown_otherwise(_wanted(item), hook))
+    otherwise = " and ".join(hook_settings.shown_otherwise(wanted, hook))
     form = f"; the platform shows its {otherwise} otherwise than asked for" if otherwise else ""
     return unchanged(hook_settings.shown(hook), note=f"{_NOT_COMPARED}{form}")
 
@@ -382,10 +389,7 @@ def _refused(item: CreateWebhookItem, reply: Reply) -> Generator[Request, Reply,
     """Look into a 422, and return the outcome: a platform that takes no two equal webhooks refuses one that somebody
     else, or an earlier send, has made meanwhile."""
     after = yield from _list(item)
-    equal = _equal(item, after.entries)
-    if equal:
-        return _exists_already(item, equal[0], reply)
-    return refusals.refused(reply)
+    return _exists_already(item, after.entries, reply, is_exact=True) or refusals.refused(reply)
 
 
 def _read(reply: Reply, result: Any) -> Outcome:

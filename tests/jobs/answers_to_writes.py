@@ -36,7 +36,19 @@ SNAPSHOT = {
 CONDITIONS = {"ref_name": {"include": ["~ALL"]}, "repository_name": {"include": ["~ALL"]}}
 RULESET = {"org": "acme-eng", "name": "Protect main", "enforcement": "active", "conditions": CONDITIONS}
 URL = "https://hooks.example.com/bulk"
-NEW_HOOK = {"org": "acme-eng", "config": {"url": URL, "content_type": "json"}, "events": ["push"]}
+NEW_HOOK = {
+    "org": "acme-eng",
+    "config": {"url": URL, "content_type": "json", "insecure_ssl": "0"},
+    "events": ["push", "fork"],
+    "active": True,
+}
+MADE_HOOK = {
+    **answers.HOOK,
+    "config": {"url": "HTTPS://Hooks.example.com:443/bulk/", "content_type": "JSON", "insecure_ssl": 0},
+    "events": ["ping", "Fork", "push"],
+}
+ODD_CONFIGS = ({"url": "https://hooks.example.com/other"}, {"content_type": "form"}, {"insecure_ssl": "1"})
+OTHER_HOOK = {**answers.HOOK, "id": 8, "config": {"url": "https://hooks.example.com/other"}}
 CHANGED_HOOK = {"org": "acme-eng", "hook_id": 7, "config": {"url": URL, "secret": "s3cret"}, "events": ["push"]}
 ONE = {**answers.TEAM, "org": "acme-eng"}
 DEFAULT = {"default_for_new_repos": "all", "configuration": answers.CONFIGURATION}
@@ -111,10 +123,12 @@ WRITES = (
     Write(
         "organization-ruleset.create",
         RULESET,
-        (NONE,),
+        (reply(body=[{**answers.RULESET, "id": 8, "name": "Other"}]),),
         (200, 201),
         {**answers.RULESET, "name": " PROTECT main", "target": "branch"},
         (
+            {**answers.RULESET, "id": 8},
+            {name: value for name, value in answers.RULESET.items() if name != "enforcement"},
             {**answers.RULESET, "name": "Other"},
             {**answers.RULESET, "enforcement": "disabled"},
             {**answers.RULESET, "target": "tag"},
@@ -126,22 +140,33 @@ WRITES = (
     ),
     Write(
         "enterprise-configuration.create",
-        {"enterprise": "acme", "name": "Strict"},
-        (NONE,),
+        {"enterprise": "acme", "name": "Strict", "description": " For all ", "secret_scanning": "enabled"},
+        (reply(body=[{**answers.OF_ENTERPRISE, "id": 1002, "name": "Lax"}]),),
         (201,),
-        answers.OF_ENTERPRISE,
-        ({**answers.OF_ENTERPRISE, "name": "Lax"}, {"name": "Strict"}, {"id": 1001}, []),
+        {**answers.OF_ENTERPRISE, "description": "For all", "secret_scanning": "enabled", "enforcement": "enforced"},
+        (
+            answers.OF_ENTERPRISE,
+            {**answers.OF_ENTERPRISE, "description": "For all", "secret_scanning": "disabled"},
+            {**answers.OF_ENTERPRISE, "description": "For some", "secret_scanning": "enabled"},
+            {**answers.OF_ENTERPRISE, "description": "For all"},
+            {**answers.OF_ENTERPRISE, "id": 1002, "description": "For all", "secret_scanning": "enabled"},
+            {**answers.OF_ENTERPRISE, "name": "Lax"},
+            {"name": "Strict"},
+            {"id": 1001},
+            [],
+        ),
     ),
     Write(
         "organization-configuration.update",
         {**CONFIGURED, "name": "Strict", "secret_scanning": "enabled"},
-        (reply(body=answers.CONFIGURATION),),
+        (reply(body={**answers.CONFIGURATION, "secret_scanning": "disabled"}),),
         (200,),
         {**answers.CONFIGURATION, "secret_scanning": "enabled"},
         (
             {**answers.CONFIGURATION, "id": 2002},
             {**answers.CONFIGURATION, "name": "Lax"},
             {**answers.CONFIGURATION, "secret_scanning": "disabled"},
+            answers.CONFIGURATION,
             [],
         ),
     ),
@@ -176,12 +201,16 @@ WRITES = (
     Write(
         "webhook.create",
         NEW_HOOK,
-        (NONE,),
+        (reply(body=[OTHER_HOOK]),),
         (201,),
-        {**answers.HOOK, "config": {"url": "HTTPS://Hooks.example.com:443/bulk/"}},
+        MADE_HOOK,
         (
-            {**answers.HOOK, "config": {"url": "https://hooks.example.com/other"}},
-            {**answers.HOOK, "url": f"{answers.API}/orgs/acme/hooks/7"},
+            {**MADE_HOOK, "id": 8},
+            {**MADE_HOOK, "events": ["push"]},
+            {**MADE_HOOK, "active": False},
+            *({**MADE_HOOK, "config": {**MADE_HOOK["config"], **other}} for other in ODD_CONFIGS),
+            *({name: MADE_HOOK[name] for name in MADE_HOOK if name != lacking} for lacking in ("events", "active")),
+            {**MADE_HOOK, "url": f"{answers.API}/orgs/acme/hooks/7"},
             {"config": {"url": URL}},
             {"id": 7, "config": {}},
             [],

@@ -82,6 +82,41 @@ def test_create_looks_first_and_remembers_what_was_there():
     assert driven.outcome.result == SHOWN
 
 
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ({}, {"rules": []}),
+        ({}, {"rules": [{"type": "creation"}, {"type": "update"}]}),
+        ({}, {"conditions": {**CONDITIONS, "ref_name": {"include": ["refs/heads/x"], "exclude": []}}}),
+        ({"bypass_actors": [{"actor_type": "Team", "actor_id": 7}]}, {"bypass_actors": []}),
+    ],
+)
+def test_a_new_one_with_other_rules_is_looked_at(asked, shown):
+    """An answer with other rules, conditions or actors than were asked for is no success: the ruleset itself decides,
+    and where that is no better, or not shown, nobody knows. It is never created a second time."""
+    made = whole(**shown)
+    for looked in (reply(body=made), reply(404)):
+        driven = run(CREATE, {**NEW, **asked}, NONE, reply(201, made), looked)
+        assert driven.shown() == [LOOK, "POST /orgs/acme-eng/rulesets", WHOLE]
+        assert (driven.outcome.kind, "otherwise" in driven.error.message) == (OutcomeKind.UNKNOWN, True)
+        assert driven.outcome.result["found"] == shown
+    right = reply(body=whole(**asked))
+    assert run(CREATE, {**NEW, **asked}, NONE, reply(201, made), right).outcome.kind is OutcomeKind.SUCCEEDED
+
+
+def test_the_ids_of_some_actors_mean_nothing():
+    """The platform ignores them, and shows none or one of its own (specification, Rulesets)."""
+    asked = [{"actor_type": "OrganizationAdmin", "actor_id": 5}, {"actor_type": "Team", "actor_id": 7}]
+    shown = [
+        {"actor_type": "Team", "actor_id": 7, "bypass_mode": "always"},
+        {"actor_type": "OrganizationAdmin", "actor_id": None, "bypass_mode": "always"},
+    ]
+    driven = run(CREATE, {**NEW, "bypass_actors": asked}, NONE, reply(201, whole(bypass_actors=shown)))
+    assert (driven.outcome.kind, "note" in driven.outcome.result) == (OutcomeKind.SUCCEEDED, False)
+    unasked = run(CREATE, NEW, NONE, reply(201, whole(bypass_actors=shown))).outcome
+    assert (unasked.kind, "none were asked for" in unasked.result["note"]) == (OutcomeKind.SUCCEEDED, True)
+
+
 def test_an_id_of_the_users_own_is_not_sent():
     """Nor are the organization and what an existing one counts as."""
     post = run(CREATE, {**NEW, "id": "mine", "if_exists": "unchanged"}, NONE, reply(201, whole())).requests[1]
@@ -171,8 +206,11 @@ def test_another_422_is_what_the_platform_says():
 
 def test_a_new_one_was_created():
     """One that was not there before, with the same name and enforcement, in the list for the target: applied."""
-    driven = settle(CREATE, NEW, [3, 5], THERE, reply(body=[summary()]), method="POST")
-    assert driven.shown() == [LOOK, FILTERED]
+    for looked in (reply(404), reply(body=whole())):
+        driven = settle(CREATE, NEW, [3, 5], THERE, reply(body=[summary()]), looked, method="POST")
+    assert driven.shown() == [LOOK, FILTERED, WHOLE]
+    otherwise = settle(CREATE, NEW, [3, 5], THERE, THERE, reply(body=whole(rules=[])), method="POST")
+    assert (otherwise.is_undecided, otherwise.ended.found["found"]) == (True, {"rules": []})
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert (driven.outcome.result["id"], "lost" in driven.outcome.result["note"]) == (7, True)
 
@@ -218,7 +256,7 @@ def test_a_name_in_the_platform_s_own_form(name):
     """Trimmed, or in another case, it is the same name: before a creation and after a lost answer."""
     found = reply(body=[summary(7, name)])
     assert run(CREATE, NEW, found).error.code is ErrorCode.CONFLICT
-    driven = settle(CREATE, NEW, [], found, found, method="POST")
+    driven = settle(CREATE, NEW, [], found, found, reply(404), method="POST")
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert "a form of its own" in driven.outcome.result["note"]
 
@@ -240,7 +278,7 @@ def test_the_new_one_may_be_on_a_later_page():
     """Every page is read before "not there" is said."""
     first = reply(body=[summary(3)], headers={"link": '<https://x/orgs/acme-eng/rulesets?page=2>; rel="next"'})
     later = reply(body=[summary(7)])
-    assert settle(CREATE, NEW, [3], first, later, later, method="POST").outcome.result["id"] == 7
+    assert settle(CREATE, NEW, [3], first, later, later, reply(404), method="POST").outcome.result["id"] == 7
 
 
 # -- lanes

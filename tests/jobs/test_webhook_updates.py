@@ -101,11 +101,42 @@ def test_a_platform_may_add_events():
     driven = run(UPDATE, item, reply(body=plain), reply(body=more))
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert "more events" in driven.outcome.result["note"]
-    assert run(UPDATE, item, reply(body=more), reply(body=more)).shown() == [f"GET {PLACE}", f"PATCH {PLACE}"]
     settled = settle(UPDATE, item, narrower, reply(body=more), method="PATCH")
     assert "more events" in settled.outcome.result["note"]
     as_before = {"config": {}, "events": ["ping", "push", "fork"]}
     assert settle(UPDATE, item, as_before, reply(body=more), method="PATCH").is_undone
+
+
+def test_events_that_stay_are_not_removed():
+    """A platform that shows what was to go, in its answer and a second time, has not removed it, or adds it by itself:
+    nobody knows. What is new was added; what the second reading lacks is gone."""
+    item, plain = {**HOOK, "events": ["push"], "drop_secret": True}, hook(secret=False)
+    for events in (["push", "fork", "issues"], ["*"]):
+        before = reply(body={**plain, "events": events})
+        driven = run(UPDATE, item, before, before, before)
+        assert driven.shown() == [f"GET {PLACE}", f"PATCH {PLACE}", f"GET {PLACE}"]
+        assert driven.outcome.kind is OutcomeKind.UNKNOWN
+        assert driven.outcome.result["found"]["events"] == events
+        late = run(UPDATE, item, before, before, reply(body=plain)).outcome
+        assert (late.kind, late.result) == (OutcomeKind.SUCCEEDED, plain)
+    pings = reply(body={**plain, "events": ["ping", "push"]})
+    assert run(UPDATE, item, pings, pings).outcome.kind is OutcomeKind.SUCCEEDED
+    some = {**plain, "events": ["push", "fork"]}
+    assert settle(UPDATE, item, {"config": {}, "events": ["push", "fork", "issues"]}, reply(body=some)).is_undecided
+
+
+def test_a_slash_is_written():
+    """Another address may lie behind it: an update is sent, and only its answer tells whether the platform keeps it."""
+    item, url = {**HOOK, "config": {"url": URL + "/"}, "drop_secret": True}, {"url": URL + "/", "drop_secret": True}
+    plain, with_slash = hook(secret=False), hook(secret=False, url=URL + "/")
+    assert run(UPDATE, item, reply(body=with_slash)).outcome.kind is OutcomeKind.UNCHANGED
+    for found, wanted, config in ((plain, with_slash, False), (plain["config"], with_slash["config"], True)):
+        operation, given = (CONFIGURE, {**HOOK, **url}) if config else (UPDATE, item)
+        driven = run(operation, given, reply(body=found), reply(body=wanted))
+        assert (driven.outcome.kind, "note" in driven.outcome.result) == (OutcomeKind.SUCCEEDED, False)
+        kept = run(operation, given, reply(body=found), reply(body=found)).outcome
+        assert (kept.kind, "slash" in kept.result["note"]) == (OutcomeKind.SUCCEEDED, True)
+        assert settle(operation, given, {"config": {"url": URL}}, reply(body=found), method="PATCH").is_undone
 
 
 @pytest.mark.parametrize(

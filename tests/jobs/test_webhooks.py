@@ -48,14 +48,14 @@ def test_it_is_installed(verb):
 def test_create_looks_first():
     """A fresh list, then the creation, which remembers the ids that were there and not a secret."""
     other = hook(3, url="https://other.example.com")
-    driven = run(CREATE, {**NEW, "active": False}, hooks(other), reply(201, hook(8)))
+    driven = run(CREATE, {**NEW, "active": False}, hooks(other), reply(201, hook(8, active=False)))
     assert driven.shown() == [LISTED, "POST /orgs/acme-eng/hooks"]
     look, post = driven.requests
     assert look.is_fresh
     assert (post.effect, post.before) == (Effect.CREATE, [3])
     assert post.body == {"name": "web", "config": NEW["config"], "events": ["push"], "active": False}
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
-    assert driven.outcome.result == hook(8)
+    assert driven.outcome.result == hook(8, active=False)
 
 
 def test_create_sends_what_is_given_and_no_more():
@@ -67,6 +67,14 @@ def test_create_sends_what_is_given_and_no_more():
     }
     every = run(CREATE, {**NEW, "events": ["push", "*"]}, hooks(), reply(201, hook(8)))
     assert every.requests[1].body["events"] == ["*"]
+
+
+def test_a_secret_that_is_not_shown_is_told():
+    """The platform masks a secret; where it shows none, nobody can know whether it has the one that was sent."""
+    told = run(CREATE, NEW, hooks(), reply(201, hook(8, secret=False))).outcome
+    assert (told.kind, told.result["note"]) == (OutcomeKind.SUCCEEDED, "the platform shows no secret, and one was sent")
+    without = {**NEW, "config": {"url": URL, "content_type": "json"}}
+    assert "note" not in run(CREATE, without, hooks(), reply(201, hook(8, secret=False))).outcome.result
 
 
 def test_a_secret_that_is_echoed_is_masked():
@@ -87,7 +95,6 @@ def test_a_secret_that_is_echoed_is_masked():
         (hook(events=["push", "repository"]), True),
         (hook(events=["*"]), True),
         (hook(events=["repository"]), False),
-        (hook(url=URL + "/"), True),
         (hook(url="HTTPS://Hooks.Example.com:443/bulk"), True),
         (hook(url=URL + "/2"), False),
         (hook(url=URL + "?a=1"), False),
@@ -104,11 +111,26 @@ def test_an_equal_one_is_not_made_again(there, is_equal):
         assert run(CREATE, NEW, hooks(there), reply(201, hook(8))).outcome.kind is OutcomeKind.SUCCEEDED
 
 
-@pytest.mark.parametrize(("there", "field"), [(hook(active=False), "active"), (hook(insecure_ssl="1"), "insecure_ssl")])
+@pytest.mark.parametrize(
+    ("there", "field"),
+    [
+        (hook(active=False), "active"),
+        (hook(insecure_ssl="1"), "insecure_ssl"),
+        (hook(url=URL + "/"), "a slash at the end of its URL"),
+    ],
+)
 def test_an_equal_one_must_be_as_asked_for(there, field):
-    """`unchanged` is not said of one that is inactive or less safe than asked for."""
+    """`unchanged` is not said of one that is inactive or less safe than asked for, or may be for another address."""
     driven = run(CREATE, {**NEW, "if_exists": "unchanged"}, hooks(there))
     assert (driven.error.code, field in driven.error.message) == (ErrorCode.CONFLICT, True)
+
+
+def test_the_one_that_was_made_is_known_by_a_slash_more():
+    """A platform that adds a slash has the webhook that an item has made. One with the very URL goes before."""
+    item, made = item_of(CREATE, **NEW), hook(8, url=URL + "/")
+    assert drive(CREATE.steps_to_look_back(item), hooks(made)).outcome.kind is OutcomeKind.UNCHANGED
+    kept = run(CREATE, {**NEW, "if_exists": "unchanged"}, hooks(made, hook(9))).outcome
+    assert kept.result["id"] == 9
 
 
 def test_defaults_of_the_platform_are_compared_as_such():
@@ -137,6 +159,11 @@ def test_create_settled():
     double = settle(CREATE, NEW, [], hooks(hook(7), hook(8)), method="POST")
     assert (double.is_undecided, [each["id"] for each in double.ended.found]) == (True, [7, 8])
     assert settle(CREATE, NEW, [7], hooks(hook(7)), method="POST").is_undone
+    for other in (hook(8, active=False), hook(8, insecure_ssl="1")):
+        assert settle(CREATE, NEW, [7], hooks(hook(7), other), method="POST").is_undecided
+        assert run(CREATE, NEW, hooks(), reply(201, other)).is_disbelieved
+    short = {"id": 8, "config": {"url": URL}}
+    assert run(CREATE, {"org": "acme-eng", "config": {"url": URL}}, hooks(), reply(201, short)).outcome.result == short
     strange = settle(CREATE, NEW, [7], hooks(hook(7), hook(8, content_type="form")), method="POST")
     assert (strange.is_undecided, [each["id"] for each in strange.ended.found]) == (True, [8])
     lost = Lost(method="POST", path="/x", before=[7], sent_at=1_000.0, made=frozenset(("/orgs/acme-eng/hooks/8",)))

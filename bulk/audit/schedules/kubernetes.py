@@ -12,18 +12,10 @@ _VOLUME = "/srv/bulk/audits"
 def emit(times: Times, audited: Audited) -> Emitted:
     """Return the manifest; texts in it are JSON, which is YAML."""
     text, unit = json.dumps, audited.unit
-    history, cache = f"{_VOLUME}/{audited.unit.removeprefix('bulk-audit-')}", [f"--cache={_VOLUME}/cache"]
+    history = f"{_VOLUME}/{audited.unit.removeprefix('bulk-audit-')}"
     arguments = audited.command("", f"/srv/bulk/audit/{audited.manifest.name}", history)[1:]
     if not any(option.startswith(("--cache=", "--no-cache")) for option in arguments):
-        arguments += cache  # a pod's own folder is gone with it
-    secrets = "".join(
-        f"""
-                - name: {text(name)}
-                  valueFrom:
-                    secretKeyRef: {{name: {unit}, key: {text(name)}}}"""
-        for name in audited.secrets
-    )
-    environment = f"\n              env:{secrets}" if secrets else ""
+        arguments.append(f"--cache={_VOLUME}/cache")  # a pod's own folder is gone with it
     return Emitted(
         {
             f"{unit}.yaml": f"""apiVersion: batch/v1
@@ -55,7 +47,7 @@ spec:
           containers:
             - name: audit
               image: {text(audited.image)}
-              args: {text(arguments)}{environment}
+              args: {text(arguments)}{_environment(audited)}
               volumeMounts:
                 - {{name: audits, mountPath: {_VOLUME}}}
                 - {{name: manifest, mountPath: /srv/bulk/audit}}
@@ -71,3 +63,15 @@ spec:
             "a job may start twice or not at all; the audit's own lock keeps two from overlapping on one volume",
         ],
     )
+
+
+def _environment(audited: Audited) -> str:
+    """Return the lines that take the variables of the audit from the secret; empty where it has none."""
+    secrets = "".join(
+        f"""
+                - name: {json.dumps(name)}
+                  valueFrom:
+                    secretKeyRef: {{name: {audited.unit}, key: {json.dumps(name)}}}"""
+        for name in audited.secrets
+    )
+    return f"\n              env:{secrets}" if secrets else ""

@@ -16,6 +16,7 @@ from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.model import Effect, Reply, Request
 from bulk.platform.auth.app import LIST, App
 from bulk.platform.auth.secrets import Secret
+from bulk.urls import has_next_link
 
 LIST_AGAIN_S = 60.0
 """Least time between two lists of all installations (seconds)."""
@@ -95,16 +96,20 @@ class Installations:
             return covers
 
     async def _list(self) -> None:
-        """List all installations, and forget what was found out of single ones: the App may be installed anew."""
+        """List all installations, and forget what was found out of single ones: the App may be installed anew.
+
+        A page ends the list if it has no link to a next one and is not full, or shows nothing new.
+        """
         self._listed_at, page, found = self._clock.monotonic(), 1, dict[str, Installation]()
+        entries: list[object] = []
         while True:
             reply = await self._get(LIST, f"per_page={PAGE}&page={page}")
-            entries = reply.body if isinstance(reply.body, list) else []
+            before, entries = entries, reply.body if isinstance(reply.body, list) else []
             for entry in entries:
                 each = _installation(entry)
                 if each is not None:
                     found[each.login] = each
-            if len(entries) < PAGE:
+            if entries in ([], before) or (len(entries) < PAGE and not has_next_link(reply.headers)):
                 self._by_login = found
                 self._missing.clear()
                 self._covered.clear()

@@ -5,6 +5,7 @@ the name is taken: the list tells. Source: specification, Code security configur
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, UnsetType
@@ -212,17 +213,19 @@ class CreateEnterpriseConfiguration(creations.RefusesItsLike[CreateConfiguration
         found = _named(item.name, listing)
         if found is not None:
             return _exists_already(item, found, None)
+        body, ids = fields.body_of(item, fields.CREATED_FIELDS), creations.ids(listing.entries)
         reply = yield Request(
             method="POST",
             path=_path(item),
-            body=fields.body_of(item, fields.CREATED_FIELDS),
+            body=body,
             effect=Effect.CREATE_UNIQUE,
             accept=_CREATED_OR_REFUSED,
-            before=creations.ids(listing.entries),
+            before=ids,
             proof=proofs.entry(
                 fields.CONFIGURATION,
-                proofs.naming(name=item.name),
                 proofs.of_kind("enterprises", item.enterprise),
+                creations.new(ids),
+                partial(fields.flaw_of_new, body),
             ),
         )
         if reply.status == 201:

@@ -190,18 +190,18 @@ class UpdateOrganizationConfiguration(
             conflict = refusals.unexpected(f"configuration {item.configuration_id}", differing, as_wanted)
             if conflict is not None:
                 return conflict
-        is_to_change = bool(fields.flaw_of_shown(body, before.body))
         reply = yield Request(
             method="PATCH",
             path=_path(item),
             body=body,
             effect=Effect.SET,
-            # 204 says that nothing was left to change
-            accept=frozenset((200,)) if is_to_change else frozenset((200, 204)),
+            accept=frozenset((200, 204)),
             before=_image(body, before.body),
-            proof=_proof(item, partial(fields.flaw_of_shown, body)),
+            proof=fields.proof_of_update(item.org, item.configuration_id, body, before.body),
         )
-        return unchanged({"id": item.configuration_id}) if reply.status == 204 else succeeded(reply.body)
+        if reply.status == 204:
+            return unchanged({"id": item.configuration_id})
+        return succeeded(reply.body, note=fields.note_on(body, reply.body))
 
     def steps_to_look_back(self, item: UpdateConfigurationItem) -> Steps:
         body = fields.body_of(item, fields.UPDATED_FIELDS)
@@ -385,8 +385,8 @@ def _flaw_of_default(configuration_id: int, shown: Mapping[str, Any]) -> str:
     return "" if is_it else f"its configuration is not {configuration_id}"
 
 
-def _proof(item: ConfigurationItem, *about: proofs.About) -> Proof:
-    return fields.proof_in_organization(item.org, item.configuration_id, *about)
+def _proof(item: ConfigurationItem) -> Proof:
+    return fields.proof_in_organization(item.org, item.configuration_id)
 
 
 def _look(item: ConfigurationItem, *, is_fresh: bool = False) -> Request:

@@ -15,10 +15,23 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from bulk.capabilities import Returns
-from bulk.model import Effect, ErrorCode, Lost, Outcome, Reply, Request, Undecided, failed, succeeded, unchanged
+from bulk.model import (
+    Effect,
+    ErrorCode,
+    Lost,
+    Outcome,
+    Reply,
+    Request,
+    Undecided,
+    failed,
+    succeeded,
+    unchanged,
+    unknown,
+)
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Ruleset, RulesetVersion
+from bulk_jobs.rulesets import ruleset_comparison as comparison
 from bulk_jobs.rulesets.ruleset_conditions import (
     BypassActor,
     Conditions,
@@ -36,8 +49,7 @@ _SHOWN = ("id", "name", "target", "source_type", "source", "enforcement", "node_
 _BODY = ("name", "target", "enforcement", "bypass_actors", "conditions", "rules")
 _NOT_COMPARED = "it exists; the platform does not show its conditions and rules, so they are not compared"
 
-_FORMS = {"name": normal_forms.name, "target": normal_forms.name, "enforcement": normal_forms.name}
-"""The forms that compare the fields which every list or answer may show; all others are compared as texts."""
+_MORE_ACTORS = "the platform shows bypass_actors, and none were asked for"
 
 _VERSIONS = proofs.listing({"version_id": int})
 
@@ -176,11 +188,13 @@ class CreateRulesetItem(Item, frozen=True, kw_only=True):
 class CreateOrganizationRuleset(creations.RefusesItsLike[CreateRulesetItem], Returns[Ruleset]):
     """Create a ruleset in an organization.
 
-    Requests:  2: a look at the organization's rulesets, then the creation; 1 to 3 where it exists.
+    Requests:  2: a look at the organization's rulesets, then the creation; 1 to 3 where it exists, 3 where it is shown
+               otherwise than asked for.
     Category:  core. Lane: the organization.
     Result:    id, name, target, source_type, source, enforcement, node_id, created_at, updated_at.
-    Lost answer: the list is read again: the only ruleset that was not there before, and is as asked for, was created.
-               If none is new, still after the settle time, the request is repeated; if another one is, nobody knows.
+    Lost answer: the list is read again, and the ruleset where the platform shows it: the only one that was not there
+               before, and is as asked for, was created. If none is new, still after the settle time, the request is
+               repeated; if another one is, nobody knows.
     Source:    Rulesets, POST /orgs/{org}/rulesets.
     """
 
@@ -239,19 +253,23 @@ class CreateOrganizationRuleset(creations.RefusesItsLike[CreateRulesetItem], Ret
         found = _of_name(item, listing)
         if found:
             return (yield from _exists(item, found, None))
+        ids = creations.ids(listing.entries)
         reply = yield Request(
             method="POST",
             path=rulesets_path(item.org),
             body=_body(item),
             effect=Effect.CREATE,
             accept=frozenset((200, 201, 422)),
-            before=creations.ids(listing.entries),
+            before=ids,
             proof=proofs.entry(
-                {"id": int, "name": str}, partial(flaw_of_source, item.org), partial(_flaw_of_created, item)
+                {"id": int, "name": str, "enforcement": str},
+                partial(flaw_of_source, item.org),
+                creations.new(ids),
+                partial(_flaw_of_created, item),
             ),
         )
         if reply.status != 422:
-            return succeeded(_shown(reply.body))
+            return (yield from _created(item, reply.body))
         found = _of_name(item, (yield from _list(item)))
         return (yield from _exists(item, found, reply)) if found else refusals.refused(reply)
 
@@ -265,7 +283,7 @@ class CreateOrganizationRuleset(creations.RefusesItsLike[CreateRulesetItem], Ret
             self.collection(item),
             [entry for entry in listing.entries if is_of_organization(entry)],
             lost,
-            lambda entry: normal_forms.differences(asked, entry, _FORMS),
+            lambda entry: normal_forms.differences(asked, entry, comparison.FORMS),
             lambda entry: [field for field, value in asked.items() if entry.get(field) != value],
             _shown,
         )
@@ -275,11 +293,28 @@ class CreateOrganizationRuleset(creations.RefusesItsLike[CreateRulesetItem], Ret
             if all(entry["id"] != ended.result["id"] for entry in filtered.entries):
                 why = filtered.why or f"the new ruleset {item.name} is not listed for the target {item.target}"
                 return Undecided(why, found=ended.result)
+            whole = yield from comparison.whole(item.org, ended.result["id"])
+            why, both = comparison.otherwise(_body(item), whole) if whole is not None else ("", {})
+            if why:
+                return Undecided(why, found=both)
         return ended
 
 
 def _list(item: CreateRulesetItem, targets: str | None = None) -> Generator[Request, Reply, pages.Listing]:
     return pages.read_all(rulesets_path(item.org), rulesets_of(item.org), is_fresh=True, targets=targets)
+
+
+def _created(item: CreateRulesetItem, body: dict[str, Any]) -> Generator[Request, Reply, Outcome]:
+    """Return the outcome of a creation with that answer, which names a new ruleset: where its rules, conditions or
+    actors are not as asked for, the ruleset itself decides, as far as the platform shows it."""
+    shown = body
+    if comparison.differences(_body(item), body):
+        shown = (yield from comparison.whole(item.org, body["id"])) or body
+    why, both = comparison.otherwise(_body(item), shown)
+    if why:
+        return unknown(why, http_status=201, result=both)
+    has_more = item.bypass_actors is UNSET and bool(shown.get("bypass_actors"))
+    return succeeded(_shown(shown), note=_MORE_ACTORS if has_more else None)
 
 
 def _exists(
@@ -292,35 +327,23 @@ def _exists(
         return failed(ErrorCode.CONFLICT, why, http_status=status)
     differences = ""
     for entry in found:
-        whole = yield from _whole(item, entry)
+        whole = yield from comparison.whole(item.org, entry.get("id"))
         if whole is None:
             differences = yield from _differences_of_summary(item, entry)
             if not differences:
                 return unchanged(_shown(entry), note=_NOT_COMPARED)
             continue
-        compared = {name: asked for name, asked in _body(item).items() if name in whole}
-        differences = ", ".join(normal_forms.differences(compared, whole, _FORMS))
+        differences = ", ".join(comparison.differences(_body(item), whole))
         if not differences:
             hidden = ", ".join(name for name in _body(item) if name not in whole)
             return unchanged(_shown(whole), note=f"the platform does not show {hidden}" if hidden else None)
     return failed(ErrorCode.CONFLICT, f"{why}, and is not as asked for: {differences}", http_status=status)
 
 
-def _whole(item: CreateRulesetItem, entry: dict[str, Any]) -> Generator[Request, Reply, dict[str, Any] | None]:
-    """Return a ruleset with its rules, where the platform shows it, which the specification leaves open; else None."""
-    number = entry.get("id")
-    if not isinstance(number, int):
-        return None
-    path = f"{rulesets_path(item.org)}/{number}"
-    proof = proofs.entry({"id": int, "name": str}, proofs.naming(id=number))
-    reply = yield Request(method="GET", path=path, accept=frozenset((200, 404)), is_fresh=True, proof=proof)
-    return reply.body if reply.status == 200 and "rules" in reply.body else None
-
-
 def _differences_of_summary(item: CreateRulesetItem, entry: dict[str, Any]) -> Generator[Request, Reply, str]:
     """Return the fields of a summary that are not as asked for: its enforcement, or the target, by which the list is
     filtered."""
-    differences = normal_forms.differences({"enforcement": item.enforcement}, entry, _FORMS)
+    differences = normal_forms.differences({"enforcement": item.enforcement}, entry, comparison.FORMS)
     listing = yield from _list(item, targets=item.target)
     if listing.flaw is not None:
         differences.insert(0, f"target ({listing.why})")
@@ -352,7 +375,7 @@ def _flaw_of_created(item: CreateRulesetItem, shown: Mapping[str, Any]) -> str:
     """Return what is wrong with the target or the enforcement in an answer to the creation, where it shows them."""
     asked = {"name": item.name, "target": item.target, "enforcement": item.enforcement}
     told = {field: value for field, value in asked.items() if shown.get(field) is not None}
-    differing = normal_forms.differences(told, shown, _FORMS)
+    differing = normal_forms.differences(told, shown, comparison.FORMS)
     return f"its {differing[0]} is not what was asked for" if differing else ""
 
 

@@ -5,12 +5,14 @@ security configurations, Body fields.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from bulk import urls
+from bulk.model import Reply
 from bulk.operation import ItemFlaw
 from bulk.proof import Proof
 from bulk_jobs.shared import names, normal_forms, proofs
@@ -161,10 +163,37 @@ def flaws_of_organization(org: str) -> Iterator[ItemFlaw]:
         yield ItemFlaw("org", flaw)
 
 
-def flaw_of_shown(asked: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
-    """Return which field of an answer is not what was asked for; empty where all fields that it shows are."""
-    differing = differences({field: value for field, value in asked.items() if field in shown}, shown)
+def note_on(asked: Mapping[str, Any], shown: Mapping[str, Any]) -> str | None:
+    """Return a note on fields that were asked for and an answer does not show; None: it shows all."""
+    hidden = ", ".join(field for field, value in asked.items() if value is not None and field not in shown)
+    return f"the platform does not show {hidden}" if hidden else None
+
+
+def flaw_of_new(asked: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+    """Return which field of the answer to a creation is not what was asked for; empty: all are."""
+    differing = differences(asked, shown)
     return f"its {differing[0]} is not what was asked for" if differing else ""
+
+
+def proof_of_update(org: str, configuration_id: int, asked: Mapping[str, Any], before: Mapping[str, Any]) -> Proof:
+    """Return the proof that an answer is this configuration as asked for, or says rightly (204) that it is so already.
+
+    Args:
+        before: the configuration as it was shown. What neither this nor the answer shows can't be compared.
+    """
+    told = {field: value for field, value in asked.items() if field in before}
+    proof = proof_in_organization(org, configuration_id, partial(_flaw_of_change, asked, told))
+    return Proof(partial(_flaw_of_no_change, proof, differences(told, before)), proof.identity)
+
+
+def _flaw_of_change(asked: Mapping[str, Any], told: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+    return flaw_of_new({field: asked[field] for field in asked if field in told or field in shown}, shown)
+
+
+def _flaw_of_no_change(proof: Proof, differing: list[str], reply: Reply) -> str:
+    if reply.status == 204 and differing:
+        return f"it says that nothing had to be changed, and {differing[0]} was not as asked for"
+    return proof.shape(reply)
 
 
 def proof_in_organization(org: str, configuration_id: int, *about: proofs.About) -> Proof:

@@ -7,6 +7,7 @@ is sent again. Source: operations.md (policies U and K).
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from bulk import urls
 from bulk.capabilities import CreatesNames
 from bulk.model import Lost, NotApplied, Outcome, Undecided, succeeded
 from bulk.operation import ItemT, Steps
+from bulk_jobs.shared import proofs
 
 Thing = Mapping[str, Any]
 
@@ -29,6 +31,19 @@ class RefusesItsLike(CreatesNames[ItemT]):
 def ids(things: Sequence[Thing]) -> list[Any]:
     """Return the before-image of a creation: the ids of the things that exist."""
     return [thing["id"] for thing in things]
+
+
+def new(before: Sequence[Any]) -> proofs.About:
+    """Return a check that the thing of an answer is none of those whose ids the before-image has."""
+    return partial(_flaw_of_old, before)
+
+
+def _flaw_of_old(before: Sequence[Any], thing: Thing) -> str:
+    return "it was there before" if str(thing["id"]).casefold() in _folded(before) else ""
+
+
+def _folded(ids: Sequence[Any]) -> set[str]:
+    return {str(number).casefold() for number in ids}
 
 
 def settled(
@@ -54,7 +69,7 @@ def settled(
     before = lost.before
     if not isinstance(before, list):
         return Undecided(f"whether {kind} was there before is not known")
-    known = {str(number).casefold() for number in before}
+    known = _folded(before)
     new = [
         thing
         for thing in things

@@ -36,6 +36,7 @@ _FORMS: Mapping[str, normal_forms.Form] = {
 
 _WITHHELD = re.compile(r"(?<=[/:=])\*\*\*(?=[@&#/?]|$)")
 """What is kept in the place of a password or a token in a URL: results and before-images hold none."""
+_EXACT_FORMS = {**_FORMS, "url": normal_forms.exact_url}
 _DEFAULTS = {"content_type": "form", "insecure_ssl": "0"}
 _INSECURE = (
     "would let deliveries go to whoever answers at that address, because certificates are not verified; "
@@ -45,6 +46,14 @@ _DROPS = (
     "is missing: the platform removes a secret that is not sent again with an update, whatever else is updated; "
     "give it (env:NAME or file:PATH), or say drop_secret: true"
 )
+
+_KEPT = "the platform kept the secret, which it should have removed"
+_UNSEEN = "the platform shows no secret, and one was sent"
+_OTHERWISE = {
+    "events": "the platform shows more events than were asked for",
+    "config.url": "the platform shows its URL with a slash more or less at the end",
+}
+"""What a note says of fields that an answer, which was believed, shows otherwise than they were asked for."""
 
 HOOK: proofs.Kinds = {"id": int, "config": dict}
 """The fields that every webhook has."""
@@ -132,10 +141,16 @@ def proof_of_hooks(org: str) -> Proof:
     return proofs.listing(HOOK, proofs.of_kind("orgs", org))
 
 
-def given(config: HookConfig) -> dict[str, Any]:
-    """Return a configuration as it is sent, without the fields that were not given."""
-    fields: dict[str, Any] = msgspec.to_builtins(config)
-    return {name: value for name, value in fields.items() if value is not None}
+def body_of(item: Any) -> dict[str, Any]:
+    """Return the `config`, `events` and `active` of an item as they are sent, without what was not given."""
+    body: dict[str, Any] = {}
+    if item.config is not None:
+        body["config"] = {name: value for name, value in msgspec.to_builtins(item.config).items() if value is not None}
+    if item.events is not None:
+        body["events"] = wanted_events(item.events)
+    if item.active is not None:
+        body["active"] = item.active
+    return body
 
 
 def wanted_events(events: Sequence[str]) -> list[str]:
@@ -144,7 +159,7 @@ def wanted_events(events: Sequence[str]) -> list[str]:
 
 
 def differences(
-    wanted: Mapping[str, Any], found: Mapping[str, Any], *, may_have_more_events: bool = False
+    wanted: Mapping[str, Any], found: Mapping[str, Any], *, may_have_more_events: bool = False, is_exact: bool = False
 ) -> list[str]:
     """Return the dotted names of the fields that are not as wanted. Secret, user name and password are not compared.
 
@@ -152,8 +167,10 @@ def differences(
         wanted: those of the fields `config` (an object), `events` and `active` that matter.
         found: a webhook as the platform shows it.
         may_have_more_events: whether a webhook that gets more kinds of events than are wanted counts as wanted.
+        is_exact: whether a slash at the end of a URL counts, as it must where nothing would be sent.
     """
-    different = [f"config.{name}" for name in config_differences(wanted.get("config") or {}, found.get("config"))]
+    config = config_differences(wanted.get("config") or {}, found.get("config"), is_exact=is_exact)
+    different = [f"config.{name}" for name in config]
     if "events" in wanted:
         asked, shown = _event_names(wanted_events(wanted["events"])), _event_names(found.get("events"))
         covers = ALL_EVENTS in shown or asked <= shown
@@ -168,11 +185,11 @@ def _event_names(events: Any) -> set[Hashable]:
     return {normal_forms.name(each) for each in events} if isinstance(events, list) else set()
 
 
-def config_differences(wanted: Mapping[str, Any], found: Any) -> list[str]:
+def config_differences(wanted: Mapping[str, Any], found: Any, *, is_exact: bool = False) -> list[str]:
     """Return the names of the fields of a configuration that are not as wanted, each compared in its normal form."""
     shown = found if isinstance(found, dict) else {}
     different = []
-    for name, form in _FORMS.items():
+    for name, form in (_EXACT_FORMS if is_exact else _FORMS).items():
         value = shown.get(name)
         if name in wanted and not _is_equal(form(wanted[name]), form(_DEFAULTS.get(name) if value is None else value)):
             different.append(name)
@@ -203,6 +220,51 @@ def _without_secrets(url: str) -> str:
         return url
     query = "&".join(part for part in parts.query.split("&") if not _WITHHELD.search(part))
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query).geturl() if "://" in url else url
+
+
+def kept_events(wanted: Mapping[str, Any], before: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+    """Return the kinds of events that a webhook got before an update, should not get any more, and still gets; every
+    webhook may be told of pings."""
+    if "events" not in wanted:
+        return []
+    more = _event_names(found.get("events")) - _event_names([*wanted_events(wanted["events"]), "ping"])
+    return sorted(map(str, more & _event_names(before.get("events"))))
+
+
+def differences_of_new(asked: Mapping[str, Any], hook: Mapping[str, Any]) -> list[str]:
+    """Return the fields of a webhook that are not as a creation asked for. What it did not give has the platform's
+    default, if the webhook shows it; a platform may add kinds of events."""
+    more = {name: value for name, value in {"events": ["push"], "active": True}.items() if name in hook}
+    wanted = {**more, **asked, "config": {**_DEFAULTS, **asked["config"]}}
+    return differences(wanted, hook, may_have_more_events=True)
+
+
+def flaw_of_new(asked: Mapping[str, Any], hook: Mapping[str, Any]) -> str:
+    """Return which fields of the answer to a creation are not as asked for; empty: all are."""
+    return _flaw_of(differences_of_new(asked, hook))
+
+
+def flaw_of_hook(asked: Mapping[str, Any], hook: Mapping[str, Any]) -> str:
+    """Return which fields of an answer are not as asked for; empty: all are. A platform may add kinds of events."""
+    return _flaw_of(differences(asked, hook, may_have_more_events=True))
+
+
+def flaw_of_config(asked: Mapping[str, Any], config: Mapping[str, Any]) -> str:
+    """Return which fields of a configuration in an answer are not as asked for; empty: all are."""
+    return _flaw_of(config_differences(asked, config))
+
+
+def _flaw_of(differing: list[str]) -> str:
+    return f"its {' and '.join(differing)} are not what was asked for" if differing else ""
+
+
+def note_on(asked: Mapping[str, Any], hook: Mapping[str, Any], *, drops: bool = False) -> str | None:
+    """Return a note on settings that an answer shows otherwise than they were asked for; None: there are none."""
+    was_sent, is_shown = "secret" in (asked.get("config") or {}), has_secret(hook["config"])
+    notes = [_KEPT] if drops and is_shown else [_UNSEEN] if was_sent and not is_shown else []
+    otherwise = differences(asked, hook, is_exact=True)
+    notes += [note for name, note in _OTHERWISE.items() if name in otherwise]
+    return "; ".join(notes) or None
 
 
 def image_of_config(wanted: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:

@@ -51,6 +51,16 @@ def url(value: Any) -> Hashable:
     """Return the form of a URL: scheme and host in lower case and ASCII, no default port, no slash at the end of its
     path, each character escaped only where it has to be. Query and fragment stay. A text that is no URL is compared as
     a text."""
+    return _address(value, is_exact=False)
+
+
+def exact_url(value: Any) -> Hashable:
+    """Return the form of a URL as `url` does, but with the slash at the end of its path, which may lead elsewhere; only
+    a host alone is the same with a slash and without."""
+    return _address(value, is_exact=True)
+
+
+def _address(value: Any, *, is_exact: bool) -> Hashable:
     if not isinstance(value, str):
         return plain(value)
     value = value.strip()
@@ -64,7 +74,8 @@ def url(value: Any) -> Hashable:
     host = _ascii_host(parts.hostname)
     at = "" if port is None or port == _PORTS.get(parts.scheme.lower()) else f":{port}"
     user = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
-    path = _escaped(parts.path).rstrip("/")
+    path = _escaped(parts.path)
+    path = path or "/" if is_exact else path.rstrip("/")
     query = f"?{_escaped(parts.query)}" if parts.query else ""
     fragment = f"#{_escaped(parts.fragment)}" if parts.fragment else ""
     return f"{parts.scheme.lower()}://{user}{host}{at}{path}{query}{fragment}"

@@ -1,7 +1,8 @@
 """Lists: all pages of a list, read as one.
 
 The `Link` of a page leads to the next one, but only its query is used and the path stays the same, so that no link can
-lead out of the platform. A list that repeats a page, or goes on for ever, is unusable: a part of a list is never passed
+lead out of the platform. Where no page has a `Link`, the next one is asked for by its number after each page that is
+exactly full. A list whose links repeat a page, or that goes on for ever, is unusable: a part of a list is never passed
 off as the whole. While a list is read, others may change it: a new entry moves others to the next page, where they
 come once more and are left out, and a deletion moves entries to the page before, so that they are missed. Source:
 specification, Conventions (pagination); failures.md rows 12, 30.
@@ -80,10 +81,9 @@ def read_all(
     """
     query = asked = urls.query(**parameters, per_page=per_page)
     entries: list[dict[str, Any]] = []
-    seen = {_sorted(query)}
-    first: Any = None
     before: list[Any] = []
-    is_unchanged, empty = True, 0
+    first: Any = None
+    seen, is_unchanged, is_linked, empty = {_sorted(query)}, True, False, 0
     while True:
         reply = yield Request(
             method="GET",
@@ -98,21 +98,22 @@ def read_all(
         if reply.status != 200:
             return Listing(status=reply.status, first=reply.body, pages=1)
         found = _entries_of(reply, field)
+        is_linked = is_linked or "link" in reply.headers
+        if not is_linked and not _new(found, before):
+            found = []  # a platform may show its last page, or its only one, once more
         if found and len(seen) > 1 and found in (before, entries[: len(found)]):
             return _flawed(f"page {len(seen)} repeats one before")
         entries.extend(_new(found, before))
         before, empty = found, 0 if found else empty + 1
         is_unchanged = is_unchanged and reply.is_unchanged
         first = reply.body if len(seen) == 1 else first
-        if not urls.has_next_link(reply.headers):
+        if not urls.has_next_link(reply.headers) and (is_linked or len(found) != per_page):
             return Listing(entries=entries, pages=len(seen), first=first, is_unchanged=is_unchanged)
-        # always from the first query on: a place in the list is never inherited from the page before
-        following = urls.next_query(reply.headers, path, asked)
+        following = _query_of_next(reply, path, asked, len(seen) + 1)
         flaw = _flaw_of_next(following, seen, most_pages, empty)
         if following is None or flaw:
             return _flawed(flaw)
-        seen.add(_sorted(following))
-        query = following
+        seen.add(_sorted(query := following))
 
 
 def read_surely(path: str, proof: Proof, *, most_pages: int = MOST_PAGES) -> Generator[Request, Reply, Listing]:
@@ -138,6 +139,8 @@ def outcome_of(listing: Listing) -> Outcome:
 
 def _new(found: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the entries that are not among those of `before`; an entry without an id is never the same as another."""
+    if found == before:
+        return []
     known = {number for entry in before if (number := _id(entry)) is not None}
     return [entry for entry in found if _id(entry) not in known] if known else found
 
@@ -164,6 +167,16 @@ def _flawed(why: str) -> Listing:
 def _sorted(query: str) -> tuple[str, ...]:
     """Return a query in a form to compare, in which the order of its parameters does not matter."""
     return tuple(sorted(query.split("&")))
+
+
+def _query_of_next(reply: Reply, path: str, asked: str, page: int) -> str | None:
+    """Return the query that asks for the next page, by its link, or else by its number; None: the link leads elsewhere.
+
+    It is made from the first query: a place in the list is never inherited from the page before.
+    """
+    if urls.has_next_link(reply.headers):
+        return urls.next_query(reply.headers, path, asked)
+    return f"{asked}&page={page}"
 
 
 def _flaw_of_next(query: str | None, seen: set[tuple[str, ...]], most_pages: int, empty: int) -> str:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from bulk.audit.tables.drift import differences, drift_rows
 from bulk.operation import find, names
 from tests.schemas.areas import files, hooks, notifications, organizations, others, rulesets, security
 
-SPECIFIED = {
+SPECIFIED: dict[str, list[Any]] = {
     "team-organization.list": [list[organizations.Organization]],
     "team-organization.get": [organizations.Organization],
     "contents.get": [

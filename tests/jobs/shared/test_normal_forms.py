@@ -34,7 +34,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=6,
 )
-EVERY_FORM = (forms.text, forms.name, forms.switch, forms.url, forms.plain)
+EVERY_FORM = (forms.text, forms.name, forms.switch, forms.url, forms.exact_url, forms.plain)
 
 
 def test_urls_that_are_one():
@@ -43,6 +43,13 @@ def test_urls_that_are_one():
     assert forms.url("https://hooks.example.com") == forms.url("https://hooks.example.com/")
     assert forms.url("https://bücher.example/ä") == forms.url("https://xn--bcher-kva.example/%c3%a4")
     assert forms.url("http://a.example:80/x") == forms.url("http://A.example/x")
+
+
+def test_a_slash_may_lead_elsewhere():
+    """Whether a platform drops or adds a slash at the end is not known before it has answered."""
+    assert len({forms.exact_url(each) for each in SAME_URLS}) == 2
+    assert forms.exact_url("https://a.example/x?y/") != forms.exact_url("https://a.example/x/?y/")
+    assert forms.exact_url("https://a.example?y") == forms.exact_url("https://a.example:443/?y")
 
 
 def test_urls_that_are_not():

@@ -74,6 +74,30 @@ def test_what_is_not_there_is_read_twice():
     assert surely(page([1, 2], "page=2"), page([4]), page([1], "per_page=100")).ended.flaw is not None
 
 
+def test_a_full_page_without_links_is_followed():
+    """Not every platform gives links: after a page that is exactly full the next one is asked for, until one is not
+    full, or has nothing that the one before lacks. A link that was given, also one that leads back, tells the end."""
+    full, more, rest = [*range(100)], [*range(99, 199)], [*range(198, 230)]
+    driven = read(page(full), page(more), page(rest), targets="branch")
+    asked = "targets=branch&per_page=100"
+    assert [request.query for request in driven.requests] == [asked, f"{asked}&page=2", f"{asked}&page=3"]
+    assert numbers(driven.ended.entries) == [*range(230)]
+    for last in ([], full, [*full[1:], 0]):
+        listing = read(page(full), page(last)).ended
+        assert (numbers(listing.entries), listing.flaw) == (full, None)
+    back = {"link": f'<{BASE}{PATH}?page=1>; rel="first"'}
+    assert len(read(reply(body=_objects(full), headers=back)).requests) == 1
+    assert len(read(page([1], "page=2"), page(full)).requests) == 2
+    assert numbers(read(page([1, 2]), page([3]), per_page=2).ended.entries) == [1, 2, 3]
+    assert "goes on after 2 pages" in read(page(full), page(more), most_pages=2).ended.why
+
+
+def test_what_a_full_page_without_links_lacks_is_read_twice():
+    """Whether there was a second page while the first one was read is not known."""
+    full = page([*range(100)])
+    assert numbers(surely(full, page([]), page([*range(1, 101)]), page([])).ended.entries) == [*range(101)]
+
+
 def test_by_cursor():
     """A cursor is passed on as the platform wrote it, and other parameters stay."""
     driven = read(page([1], "after=Y3Vyc29y%3D%3D"), page([2]), per_page=50, targets="branch", status=None)

@@ -96,3 +96,31 @@ def test_an_app_that_is_installed_anew_is_looked_at_anew(tmp_path: Path) -> None
         assert await where.find("other", path_of("other", "", "")) is not None
 
     simulate(main)
+
+
+@pytest.mark.parametrize("links", ["none", "next"])
+def test_all_installations_are_listed_on_every_platform(tmp_path: Path, links: str) -> None:
+    """A platform may show fewer on a page than were asked for and link to the next one, or show its last page for
+    ever: the list has all of them, and ends."""
+    (tmp_path / "sign.py").write_text("import base64; print(base64.b64encode(b'x' * 256).decode())")
+    spec = AppSpec("Iv1.x", sign=f"command:{sys.executable} sign.py")
+    on_a_page = 100 if links == "none" else 30
+
+    async def main() -> None:
+        clock, asked = VirtualClock(), list[str]()
+
+        async def send(request: Request, token: Secret) -> Reply:
+            await clock.sleep(0.1)
+            asked.append(request.query)
+            page = min(int(request.query.rpartition("=")[2]), 2) - 1
+            assert len(asked) < 9, "it goes on for ever"
+            numbers = range(page * on_a_page, (page + 1) * on_a_page)
+            more = links == "next" and page == 0
+            headers = {"link": f'<https://x/api/v3{LIST}?page=2>; rel="next"'} if more else {}
+            return Reply(status=200, headers=headers, body=[{"id": n, "account": {"login": f"o{n}"}} for n in numbers])
+
+        where = Installations(App(AppSigner("app", spec, {}, tmp_path), send, clock, clock.now), clock)
+        assert len(await where.every()) == 2 * on_a_page
+        assert len(asked) == (3 if links == "none" else 2)
+
+    simulate(main)
