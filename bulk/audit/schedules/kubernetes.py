@@ -12,10 +12,7 @@ _VOLUME = "/srv/bulk/audits"
 def emit(times: Times, audited: Audited) -> Emitted:
     """Return the manifest; texts in it are JSON, which is YAML."""
     text, unit = json.dumps, audited.unit
-    history, cache = f"{_VOLUME}/{audited.unit.removeprefix('bulk-audit-')}", [f"--cache={_VOLUME}/cache"]
-    arguments = audited.command("", f"/srv/bulk/audit/{audited.manifest.name}", history)[1:]
-    if not any(option.startswith(("--cache=", "--no-cache")) for option in arguments):
-        arguments += cache  # a pod's own folder is gone with it
+    arguments = _arguments(audited)
     secrets = "".join(
         f"""
                 - name: {text(name)}
@@ -71,3 +68,13 @@ spec:
             "a job may start twice or not at all; the audit's own lock keeps two from overlapping on one volume",
         ],
     )
+
+
+def _arguments(audited: Audited) -> list[str]:
+    """Return the arguments of the container; what reads are remembered in is beside the history: a pod's own folder is
+    gone with it.
+    """
+    history = f"{_VOLUME}/{audited.unit.removeprefix('bulk-audit-')}"
+    found = audited.command("", f"/srv/bulk/audit/{audited.manifest.name}", history)[1:]
+    has_cache = any(option.startswith(("--cache=", "--no-cache")) for option in found)
+    return found if has_cache else [*found, f"--cache={_VOLUME}/cache"]

@@ -108,6 +108,19 @@ def test_where_an_undo_can_not_be_written_is_said(tmp_path: Path) -> None:
         assert (told.exit_code, "run/manifest.yaml: there is no such file" in told.err) == (2, True), told.err
 
 
+def test_where_nothing_can_be_taken_back_no_file_is_written_and_that_is_said(tmp_path: Path) -> None:
+    """A run that has only read is no error; whoever looks for the file knows why it is not there."""
+    home = Home(tmp_path / "home")
+    with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
+        item = {"owner": "acme-eng", "repo": "hello-world"}
+        home.manifest(sandbox.base_url, {"readmes": {"operation": "readme.get", "items": [item]}})
+        assert home.run("run", "manifest.yaml", "--run-dir", "run", "--progress", "none").exit_code == 0
+        told = home.run("undo", "run", "-o", "undo.yaml")
+        assert (told.exit_code, told.out) == (0, "undo: 0 items in 0 jobs\n")
+        assert "undo.yaml was not written: there is nothing that can be taken back" in told.err
+        assert not (home.folder / "undo.yaml").exists()
+
+
 def test_what_a_run_has_made_and_removed_does_not_come_back(tmp_path: Path) -> None:
     """A webhook that was made, changed and deleted was not there before; one that was there and was deleted comes."""
     home = Home(tmp_path / "home")

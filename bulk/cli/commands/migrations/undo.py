@@ -43,4 +43,6 @@ def undo(run_dir: Path, *, out: Path, progress: str, overrides: "Overrides") -> 
     output.out(" · ".join(parts) + listed)
     if found.manifest is not None:
         output.say("Next: " + shlex.join(["bulk", "plan", found.manifest]))
+    else:
+        output.say(f"{out} was not written: there is nothing that can be taken back")
     return 0
