@@ -75,7 +75,10 @@ def test_a_night_that_reads_nothing_is_a_failure_and_no_recovery(nights):
     [
         ("SELECT org, id, two, '' AS said FROM t", {"org": "ORG-1"}, "unknown"),
         ("SELECT org, id, two, '' AS said FROM t", {"org": "org-2"}, "fixed"),
-        ("SELECT t.org, id, two, '' AS said FROM t", {"org": "org-2"}, "unknown"),  # it may be another thing's org
+        ("SELECT a.org, a.id AS id, two, '' AS said FROM t AS a", {"org": "org-2"}, "fixed"),
+        ("SELECT t.org AS org, id, two, '' AS said FROM t", {"org": "org-2"}, "fixed"),
+        ("SELECT b.a.org, id, two, '' AS said FROM (SELECT *, {org: org} AS a FROM t) b", {"org": "org-2"}, "unknown"),
+        ("SELECT upper(org) AS org, id, two, '' AS said FROM t", {"org": "org-2"}, "unknown"),
         ("SELECT 'org-1' AS org, id, two, '' AS said FROM t", {"org": "org-2"}, "unknown"),
         ("SELECT org, id, two, '' AS said FROM t", {"repo": "r"}, "unknown"),
     ],
