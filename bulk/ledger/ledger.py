@@ -152,9 +152,8 @@ class Ledger:
                     connection.executemany(rows.CLOSE_INTENT, [*closed, *withdrawn])
                     connection.executemany(rows.KEEP_BEFORE, before_rows)
                     leaves = digests.row_leaves(digests.LeafKind.INTENT, intent_rows)
-                    leaves += digests.row_leaves(digests.LeafKind.BEFORE, before_rows)
                     leaves += [digests.withdrawn_leaf(*key) for key in withdrawn]
-                    leaves += digests.line_leaves(((row[0], row[1]) for row in outcomes), line_digests)
+                    leaves += digests.ended_leaves(before_rows, outcomes, line_digests)
                     self.chain.add(connection, leaves)
                     connection.executemany(rows.ADD_COUNT, sums)
                     connection.executemany(rows.SET_TALLY, rows.tally_rows(tallies))
@@ -179,17 +178,19 @@ class Ledger:
         with self._lock:
             self._check_presence()
             position = self._append(lines)
-            outcomes, sums = rows.rows_of_lines(ended, position, self._words)
+            outcomes, sums, befores = rows.rows_of_lines(ended, position, self._words)
             try:
                 with self._transaction() as connection:
                     self._chunks.cover(connection, self._file.fd, position, len(lines), line_digests)
                     insert(connection, "outcomes", outcomes)
-                    connection.executemany(rows.KEEP_BEFORE, rows.before_rows_of_lines(ended))
+                    connection.executemany(rows.KEEP_BEFORE, befores)
+                    self.chain.add(connection, digests.ended_leaves(befores, outcomes, line_digests))
                     connection.executemany(rows.ADD_COUNT, sums)
             except BaseException:
                 self._file.unclaim(position, lines)
                 raise
             self._chunks.accept()
+            self.chain.accept()
 
     def view(self) -> LedgerView:
         """Return a view of the ledger; any number of views may read at the same time."""

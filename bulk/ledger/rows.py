@@ -182,23 +182,21 @@ the before-image (JSON); None: none is kept."""
 
 def rows_of_lines(
     ended: Iterable[EndedLine], position: int, words: Mapping[str, int]
-) -> tuple[list[tuple[Any, ...]], list[tuple[int, int, int, int, int]]]:
-    """Return what `outcome_rows` returns, for finished lines."""
+) -> tuple[list[tuple[Any, ...]], list[tuple[int, int, int, int, int]], list[tuple[int, int, bytes]]]:
+    """Return what `outcome_rows` and `before_rows` return, for finished lines."""
     rows: list[tuple[Any, ...]] = []
+    befores: list[tuple[int, int, bytes]] = []
     items: dict[tuple[int, int, int], int] = {}
     sizes: dict[tuple[int, int, int], int] = {}
-    for job, index, outcome, code, http_status, attempts, length, _ in ended:
+    for job, index, outcome, code, http_status, attempts, length, before in ended:
         key = (job, words[outcome], 0 if code is None else words[code])
         rows.append((job, index, key[1], key[2], http_status, attempts, position, length))
         items[key] = items.get(key, 0) + 1
         sizes[key] = sizes.get(key, 0) + length
         position += length
-    return rows, [(*key, count, sizes[key]) for key, count in items.items()]
-
-
-def before_rows_of_lines(ended: Iterable[EndedLine]) -> list[tuple[int, int, bytes]]:
-    """Return what `before_rows` returns, for finished lines."""
-    return [(line[0], line[1], line[7]) for line in ended if line[7] is not None]
+        if before is not None:
+            befores.append((job, index, before))
+    return rows, [(*key, count, sizes[key]) for key, count in items.items()], befores
 
 
 def before_rows(records: Iterable[Record]) -> list[tuple[int, int, bytes]]:

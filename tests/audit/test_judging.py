@@ -117,6 +117,13 @@ def test_rows_of_one_key_are_one_violation_that_says_the_same_each_night():
         assert found.policies[0].new == 1
 
 
+def test_violations_stand_in_the_same_order_each_night():
+    """Rows come in any order: what is told of a policy, and its examples, go by the message."""
+    orders = [judged([policy(f"SELECT *, '' AS said FROM t ORDER BY {how}")]) for how in ("id DESC", "hash(id)")]
+    first, second = ([each.message for each in found.violations] for found in orders)
+    assert first == second == sorted(first)
+
+
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
 def test_policies_and_waivers_that_are_no_files_are_refused(tmp_path, make):
     """Nothing waits for a FIFO or reads a device to its end."""

@@ -1,6 +1,7 @@
 """Nights that can't read what an earlier one could: nothing of it is fixed, and nobody is told that all is well."""
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 
@@ -55,9 +56,13 @@ def test_a_night_that_reads_nothing_is_a_failure_and_no_recovery(nights):
     nights.write(policies=["owners.sql"], notify=[{"command": ["sh", "-c", "cat >> told.jsonl"]}])
     assert nights.result()[0] == 7
     token, nights.home.token = nights.home.token, "sbx-read-only"
-    ran = nights.audit("--no-cache")
+    ran = nights.audit("--no-cache", "--format", "junit", "--out", "junit.xml")
     assert (ran.exit_code, ran.out.partition("\n")[0].endswith(": nothing could be read")) == (1, True), ran.out
     assert "?    owners (error): 1 unknown" in ran.out
+    suite = ElementTree.parse(nights.folder / "junit.xml").getroot()
+    assert (suite.attrib["failures"], suite.attrib["skipped"], len(suite.findall("testcase/skipped"))) == ("0", "1", 1)
+    (page,) = nights.folder.glob(f"audits/files/pages/{nights.history().nights[-1].run}.html")
+    assert "nothing could be read" in page.read_text()
     message = told(nights)[-1]
     assert (message["events"], message["why"]) == (["failure"], "nothing could be read, so that nobody knows how it is")
     nights.home.token = token
@@ -70,7 +75,10 @@ def test_a_night_that_reads_nothing_is_a_failure_and_no_recovery(nights):
     [
         ("SELECT org, id, two, '' AS said FROM t", {"org": "ORG-1"}, "unknown"),
         ("SELECT org, id, two, '' AS said FROM t", {"org": "org-2"}, "fixed"),
-        ("SELECT t.org, id, two, '' AS said FROM t", {"org": "org-2"}, "unknown"),  # it may be another thing's org
+        ("SELECT a.org, a.id AS id, two, '' AS said FROM t AS a", {"org": "org-2"}, "fixed"),
+        ("SELECT t.org AS org, id, two, '' AS said FROM t", {"org": "org-2"}, "fixed"),
+        ("SELECT b.a.org, id, two, '' AS said FROM (SELECT *, {org: org} AS a FROM t) b", {"org": "org-2"}, "unknown"),
+        ("SELECT upper(org) AS org, id, two, '' AS said FROM t", {"org": "org-2"}, "unknown"),
         ("SELECT 'org-1' AS org, id, two, '' AS said FROM t", {"org": "org-2"}, "unknown"),
         ("SELECT org, id, two, '' AS said FROM t", {"repo": "r"}, "unknown"),
     ],

@@ -97,7 +97,7 @@ def test_a_bug_is_in_the_log_at_the_level_debug(caplog: pytest.LogCaptureFixture
     assert record.exc_info or "ValueError: odd" in (record.exc_text or "")
 
 
-@pytest.mark.parametrize("exit_code", [3, 4, 130, 143])
+@pytest.mark.parametrize("exit_code", [3, 4, 70, 130, 143])
 def test_where_work_is_left_the_last_line_goes_on(exit_code: int, capsys: pytest.CaptureFixture[str]) -> None:
     """After a stop the last line on standard error is a command and nothing else."""
     cli_errors.say_how_to_go_on("bulk run a.yaml --run-dir runs/a", exit_code)

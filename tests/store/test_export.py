@@ -1,6 +1,7 @@
 """A run that workers did in a store, as a run directory: the same as if one machine had done it."""
 
 import shutil
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,6 +91,21 @@ def test_an_exported_run_is_what_one_machine_would_have(place, tmp_path):
     with Ledger.open(tmp_path / "out", place.identity, now=NOW) as ledger:
         assert set(ledger.late_writes()) == {(1, 1)}
         assert ledger.open_intents() == {}
+
+
+def test_the_chain_of_an_exported_run_has_its_lines(place, tmp_path):
+    """Each line and before-image is bound, so that whatever is changed after the export is found."""
+    whole = place.opened()
+    for group in groups():
+        whole.commit(group, STATUS)
+    exported(place, tmp_path / "one")
+    found = verify(tmp_path / "one")
+    assert (found.flaws, found.unbound, found.outcomes > 10) == ((), 0, True)
+    with sqlite3.connect(tmp_path / "one" / LEDGER) as ledger:
+        ledger.execute("UPDATE befores SET before = ?", (b"{}",))
+        ledger.execute("UPDATE outcomes SET idx = 19 WHERE job = 0 AND idx = 11")
+    messages = {flaw.message for flaw in verify(tmp_path / "one").flaws}
+    assert {"its before-image was changed", "its outcome was removed"} <= messages
 
 
 def test_an_unfinished_run_can_be_looked_at(place, tmp_path):

@@ -12,10 +12,15 @@ _VOLUME = "/srv/bulk/audits"
 def emit(times: Times, audited: Audited) -> Emitted:
     """Return the manifest; texts in it are JSON, which is YAML."""
     text, unit = json.dumps, audited.unit
-    history = f"{_VOLUME}/{audited.unit.removeprefix('bulk-audit-')}"
-    arguments = audited.command("", f"/srv/bulk/audit/{audited.manifest.name}", history)[1:]
-    if not any(option.startswith(("--cache=", "--no-cache")) for option in arguments):
-        arguments.append(f"--cache={_VOLUME}/cache")  # a pod's own folder is gone with it
+    arguments = _arguments(audited)
+    secrets = "".join(
+        f"""
+                - name: {text(name)}
+                  valueFrom:
+                    secretKeyRef: {{name: {unit}, key: {text(name)}}}"""
+        for name in audited.secrets
+    )
+    environment = f"\n              env:{secrets}" if secrets else ""
     return Emitted(
         {
             f"{unit}.yaml": f"""apiVersion: batch/v1
@@ -47,7 +52,7 @@ spec:
           containers:
             - name: audit
               image: {text(audited.image)}
-              args: {text(arguments)}{_environment(audited)}
+              args: {text(arguments)}{environment}
               volumeMounts:
                 - {{name: audits, mountPath: {_VOLUME}}}
                 - {{name: manifest, mountPath: /srv/bulk/audit}}
@@ -65,13 +70,11 @@ spec:
     )
 
 
-def _environment(audited: Audited) -> str:
-    """Return the lines that take the variables of the audit from the secret; empty where it has none."""
-    secrets = "".join(
-        f"""
-                - name: {json.dumps(name)}
-                  valueFrom:
-                    secretKeyRef: {{name: {audited.unit}, key: {json.dumps(name)}}}"""
-        for name in audited.secrets
-    )
-    return f"\n              env:{secrets}" if secrets else ""
+def _arguments(audited: Audited) -> list[str]:
+    """Return the arguments of the container; what reads are remembered in is beside the history: a pod's own folder is
+    gone with it.
+    """
+    history = f"{_VOLUME}/{audited.unit.removeprefix('bulk-audit-')}"
+    found = audited.command("", f"/srv/bulk/audit/{audited.manifest.name}", history)[1:]
+    has_cache = any(option.startswith(("--cache=", "--no-cache")) for option in found)
+    return found if has_cache else [*found, f"--cache={_VOLUME}/cache"]

@@ -15,7 +15,7 @@ Exit codes:
   8         the question was answered with no, or --yes is missing; nothing was sent
   70        a bug in Bulk; a file that the message names has the details
   130, 143  interrupted
-After 3, 4, 130 and 143 the last line on standard error is the command that
+After 3, 4, 70, 130 and 143 the last line on standard error is the command that
 goes on."""
 
 

@@ -94,6 +94,14 @@ def row_leaves(kind: LeafKind, rows: Iterable[tuple[Any, ...]]) -> list[bytes]:
     return [pack(number, row[0], row[1], sha256(repr(row).encode("utf-8", "surrogatepass")).digest()) for row in rows]
 
 
+def ended_leaves(
+    befores: Iterable[tuple[Any, ...]], outcomes: Iterable[tuple[Any, ...]], line_digests: Iterable[bytes]
+) -> list[bytes]:
+    """Return the leaves of items that have ended: of their before-images, and of the lines of their outcomes."""
+    lines = line_leaves(((row[0], row[1]) for row in outcomes), line_digests)
+    return row_leaves(LeafKind.BEFORE, befores) + lines
+
+
 def row_digest(row: Sequence[Any]) -> bytes:
     """Return a digest of all columns of a row, taken from its literal, because that is the quickest to make."""
     return digest(repr(tuple(row)).encode("utf-8", "surrogatepass"))
