@@ -5,6 +5,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bulk.capabilities import Undoable
+from bulk.operation import find
 from tests.hostile.http.allowance import Allowance
 from tests.hostile.http.limits import Answers, Headers
 from tests.hostile.http.limits import Limits as Narrow
@@ -106,7 +108,7 @@ class Cell:
         """
         self.outcomes = [line["outcome"] for line in lines]
         self.broken = list(self._broken(lines, at))
-        if undone is not None and self.row.is_undone:
+        if undone is not None and isinstance(find(self.row.operation), Undoable):
             self.broken += (
                 f"{line['outcome']}, and `bulk undo` says nothing of it"
                 for line in lines

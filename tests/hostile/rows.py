@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bulk.capabilities import Undoable
-from bulk.operation import find
 from tests.hostile.platform import Platform
 from tests.hostile.store.effects import Effect
 from tests.hostile.store.state import Key, State
@@ -76,11 +74,6 @@ class Row:
     def writes(self) -> bool:
         """Whether it changes anything."""
         return self.holds is not None
-
-    @property
-    def is_undone(self) -> bool:
-        """Whether `bulk undo` takes such items back, or lists them with a reason."""
-        return isinstance(find(self.operation), Undoable)
 
     @property
     def meddles(self) -> bool:

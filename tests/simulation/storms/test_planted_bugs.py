@@ -19,6 +19,7 @@ from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.wire.fates import DROP_AFTER, FINE, Fate, answer, late
 from tests.simulation.wire.memory import Memory
 from tests.simulation.world import PREFIX, Entry, simulate, world
+from tests.simulation.writes import URL
 
 CORE = {"core": RateLimit(200, 600), "dependency_snapshots": RateLimit(50, 600)}
 LIMITS = {"request_timeout": TIMEOUT_S, "settle": SETTLE_S, "concurrency": 8}
@@ -73,6 +74,18 @@ def rough_work(folder: Path) -> None:
             invariants.lanes_never_overlap(made)
             invariants.budgets_are_accounted(made, made.runs[-1])
             assert not made.violations, made.violations[0]
+
+    simulate(main)
+
+
+def lost_creation(folder: Path) -> None:
+    """The answer to the creation of a webhook is lost after the effect: there must be one, although two would fit."""
+
+    async def main() -> None:
+        async with world(folder, fate_of=many_writes(DROP_AFTER)) as made:
+            item = {"org": "acme-eng", "config": {"url": URL}, "active": False}
+            await made.run(made.write("run", {"hooks": {"operation": "webhook.create", "items": [item]}}, LIMITS))
+            assert len(made.effects()) == 1, f"created twice: {made.effects()}"
 
     simulate(main)
 
@@ -254,7 +267,7 @@ def is_of_item(entry: Entry) -> bool:
 SEEN_BY: dict[Any, tuple[Callable[[Path], None], str]] = {
     planted.intent_written_late: (rough_work, "left without an intent"),
     planted.no_read_back: (rough_work, "exists already"),
-    planted.blind_repeat: (rough_work, "unchanged None, expected Expected"),
+    planted.blind_repeat: (lost_creation, "created twice"),
     planted.hidden_re_send: (hidden, r"core: \d+ taken, \d+ left"),
     planted.no_settle_time: (late_write, "created anew"),
     planted.lane_not_folded: (rough_work, "overlap"),
