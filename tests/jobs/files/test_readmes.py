@@ -44,7 +44,7 @@ def test_json_is_one_request_and_the_file_object_the_result():
 
 @pytest.mark.parametrize("is_unchanged", [True, False])
 def test_a_content_that_can_not_be_saved_is_no_answer(is_unchanged):
-    """Where the content is saved, one that is not Base64 is asked for again, also one that was kept; twice is too often.
+    """Where the content is saved, one that is not Base64 is asked for again, also one that was kept; only once.
     A job that saves nothing takes it as it came."""
     saving = varied(GET, is_saving=True)
     odd = reply(body={**FILE, "content": "@@@@", "size": 3}, is_unchanged=is_unchanged)
