@@ -347,7 +347,9 @@ class SkipsUnchanged(Operation[ItemT]):
 
 
 class SavesContent(Operation[ItemT]):
-    """An operation for which `save` writes something other than the result as JSON."""
+    """An operation for which `save` writes something other than the result as JSON; `is_saving`: its job has `save`."""
+
+    is_saving: ClassVar[bool] = False
 
     def saved_bytes(self, outcome: Outcome) -> bytes | None:
         """Return the bytes that `save` writes; None: it writes the result as JSON. This is not called for a BodyFile,
@@ -379,20 +381,20 @@ def result_type(operation: AnyOperation) -> Any:
     return None
 
 
-@functools.cache
 def allowing_absence(operation: ProvesAbsence[Any]) -> AnyOperation:
     """Return `operation` as a job with `missing: ok` runs it: a thing that is proven not to be there is no failure."""
-    kind = type(operation)
     # its only reply may be another one than that of the same operation elsewhere
-    members = {"steps": kind.steps_or_absent, "result_is_reply": False, "__module__": kind.__module__}
-    found: AnyOperation = type(kind.__name__, (kind,), members)()
-    return found
+    return varied(operation, steps=type(operation).steps_or_absent, result_is_reply=False)
+
+
+def skipping_unchanged(operation: SkipsUnchanged[Any], how: str, resend_after_s: float) -> AnyOperation:
+    """Return `operation` as a job with `skip_unchanged` or `resend_after` runs it."""
+    return varied(operation, skip_unchanged=how, resend_after_s=resend_after_s)
 
 
 @functools.cache
-def skipping_unchanged(operation: SkipsUnchanged[Any], how: str, resend_after_s: float) -> AnyOperation:
-    """Return `operation` as a job with `skip_unchanged` or `resend_after` runs it."""
+def varied(operation: AnyOperation, **members: Any) -> AnyOperation:
+    """Return `operation` with other members, as a job runs it."""
     kind = type(operation)
-    members = {"skip_unchanged": how, "resend_after_s": resend_after_s, "__module__": kind.__module__}
-    found: AnyOperation = type(kind.__name__, (kind,), members)()
+    found: AnyOperation = type(kind.__name__, (kind,), {**members, "__module__": kind.__module__})()
     return found

@@ -138,7 +138,8 @@ class ItemRun:
                 return skipped(ErrorCode.STALE, f"{STALE} ({why})")
             else:
                 return await self._in_the_light_of_doubt(ended)
-            if not is_limited and not retry_budget.is_another(self._shared.sender.served):
+            now, is_wrong = self._shared.clock.monotonic(), isinstance(ended, LostWrite) and ended.is_wrong
+            if not is_limited and not retry_budget.is_another(self._shared.sender.served, now, is_wrong=is_wrong):
                 break
             seconds = pause_s(retry_budget.number, self._shared.dice.random())
             await self._shared.sender.pause(seconds, WaitReason.ROUND)

@@ -216,15 +216,27 @@ class RateLimitPoller:
                 queue.tokens.look(is_unlimited=name not in told)
 
     def _unanswered(self, failure: Failure) -> None:
-        """Note that a question got no answer. Only one that never left says that the platform is out of reach."""
+        """Note that a question got no answer. Only one that never left says that the platform is out of reach; where
+        workers share a budget, so does any, because only an answer opens the next window."""
         account, governor = self._account, self._governor
         self._useless += 1
         account.is_mute = failure.kind is FailureKind.LOST
-        if account.is_mute and self._useless >= GIVE_UP_AFTER:
-            account.is_known, account.must_ask = True, False
-        if failure.kind is FailureKind.NOT_SENT or failure.is_answer:
+        if account.is_mute:
+            self._give_up_in_time()
+        is_needed = any(queue.tokens is not None and queue.bucket is not None for queue in account.queues.values())
+        if is_needed or failure.kind is FailureKind.NOT_SENT or failure.is_answer:
             governor.unanswered(failure)
         governor.wake()
+
+    def _give_up_in_time(self) -> None:
+        """Go on as if limits were off after `GIVE_UP_AFTER` questions in vain, unless workers share a budget that is
+        known."""
+        account = self._account
+        if self._useless >= GIVE_UP_AFTER:
+            account.is_known, account.must_ask = True, False
+            for queue in account.queues.values():
+                if queue.tokens is not None and queue.bucket is None:
+                    queue.tokens.look(is_unlimited=True)
 
     def _is_doubtful(self, reply: Reply) -> bool:
         """Return whether a first answer must be seen again; stop the run after `FAULTS` answers of no platform."""
@@ -259,8 +271,7 @@ class RateLimitPoller:
                     account.pause_all(now + verdict.retry_after_s, f"limit of {account.name} (Retry-After)")
                 elif verdict.kind is VerdictKind.LOCKED_OUT:
                     account.lock_out(now)
-                if self._useless >= GIVE_UP_AFTER:
-                    account.is_known, account.must_ask = True, False
+                self._give_up_in_time()
         for queue in account.queues.values():
             queue.wake()
 

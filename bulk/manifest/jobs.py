@@ -13,7 +13,15 @@ from typing import Any
 import msgspec
 
 from bulk import quantities
-from bulk.capabilities import ProvesAbsence, SkipsUnchanged, allowing_absence, secret_fields, skipping_unchanged
+from bulk.capabilities import (
+    ProvesAbsence,
+    SavesContent,
+    SkipsUnchanged,
+    allowing_absence,
+    secret_fields,
+    skipping_unchanged,
+    varied,
+)
 from bulk.flaws import shown, unknown_name
 from bulk.items import sources, type_errors
 from bulk.items.decoding import literal_secrets
@@ -134,7 +142,7 @@ class _JobReader:
         job = Job(
             number=0,
             name=self._name,
-            operation=operation,
+            operation=varied(operation, is_saving=True) if isinstance(operation, SavesContent) and save else operation,
             credential=credential,
             needs=needs,
             needs_policy=policy,

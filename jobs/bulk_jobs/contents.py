@@ -87,9 +87,10 @@ class GetContents(
             yield ItemFlaw("ref", flaw)
 
     def steps(self, item: GetContentsItem) -> Steps:
-        path = contents_url(item.owner, item.repo, item.path)
+        path, known = contents_url(item.owner, item.repo, item.path), {"path": item.path}
         proof = file_proofs.of_content(file_proofs.of_place(item.owner, item.repo, item.path), is_root=not item.path)
-        return file_reads.fetch(path, urls.query(ref=item.ref), item.media_type, {"path": item.path}, proof)
+        query = urls.query(ref=item.ref)
+        return file_reads.fetch(path, query, item.media_type, known, proof, is_saving=self.is_saving)
 
     def steps_or_absent(self, item: GetContentsItem) -> Steps:
         return (

@@ -54,7 +54,7 @@ class GetReadme(SavesContent[ReadmeItem], ProvesAbsence[ReadmeItem], Returns[Fil
         path = f"/repos/{urls.segment(item.owner)}/{urls.segment(item.repo)}/readme"
         query = urls.query(ref=item.ref) if item.ref is not None else ""
         proof = file_proofs.of_file(file_proofs.of_place(item.owner, item.repo, None))
-        return file_reads.fetch(path, query, item.media_type, {}, proof)
+        return file_reads.fetch(path, query, item.media_type, {}, proof, is_saving=self.is_saving)
 
     def steps_or_absent(self, item: ReadmeItem) -> Steps:
         return (yield from absence.of_readme(item.owner, item.repo, item.ref, GetReadme.steps(self, item)))

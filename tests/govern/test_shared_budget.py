@@ -18,8 +18,11 @@ from bulk.govern.peers import SendDeadline
 from bulk.govern.permits.accounts import PermitQueue
 from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
-from tests.govern.counting import Platform, Source
-from tests.govern.shared_budget import Member, Store, shared_run
+from bulk.model import ErrorCode, Failure, FailureKind, Reply
+from bulk.platform.auth.secrets import Secret
+from bulk.platform.classification import Verdict, VerdictKind
+from tests.govern.counting import LATENCY_S, Platform, Source
+from tests.govern.shared_budget import Member, Sharing, Store, shared_run
 from tests.virtual_time import VirtualClock, run_virtual
 
 AFTER_DEATHS = 2
@@ -53,6 +56,33 @@ def test_a_thousand_seeds(part: int) -> None:
     """The same, a hundred times in each of ten parts."""
     bad = {seed: used for seed in range(part * 100, part * 100 + 100) if not holds(used := used_by(seed))}
     assert not bad
+
+
+class Mute(Platform):
+    """Serves everything but `/rate_limit`, which loses its connection or is answered 502."""
+
+    is_lost = False
+
+    async def ask(self, token: Secret) -> tuple[Reply, Verdict] | Failure:
+        """Nothing is told."""
+        await anyio.sleep(LATENCY_S)
+        if self.is_lost:
+            return Failure(kind=FailureKind.LOST, code=ErrorCode.CONNECTION, message="lost")
+        return Reply(status=502, headers={}), Verdict(VerdictKind.SERVER_ERROR)
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_a_budget_that_nobody_tells_holds_up_no_worker(is_lost: bool) -> None:
+    """After five vain questions two workers go on as if limits were off. They waited for ever."""
+
+    async def main() -> int:
+        clock, dice = VirtualClock(), random.Random(1)
+        platform = Mute(clock, limit=1_000_000)
+        platform.is_lost = is_lost
+        await Sharing(clock, platform, Store(clock, dice), dice, is_even=False).run(2, 20.0)
+        return len(platform.log)
+
+    assert run_virtual(main) > 500
 
 
 class Hoarding(Member):

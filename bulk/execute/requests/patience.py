@@ -3,7 +3,7 @@
 import random
 
 from bulk.execute.requests.context import Tried
-from bulk.execute.requests.retry_budget import is_enough, unexplained_pause_s, weight
+from bulk.execute.requests.retry_budget import WrongAnswers, is_enough, unexplained_pause_s, weight
 from bulk.govern.governor import Governor
 from bulk.model import FailureKind
 from bulk.platform.classification import VerdictKind
@@ -16,9 +16,6 @@ LIMITED_TRIES = 50
 """How often one request may run into a limit before it ends as `rate_limited` (failures.md row 78)."""
 TRIES_IN_TROUBLE = 48
 """How often a read is sent while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
-WRONG_MOST_S = 120.0
-"""How long a read that nobody else was served beside may get answers that prove nothing, one after the other and at
-least `READ_TRIES` of them (seconds). They are no outage, in which nothing is answered or 5xx."""
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 30.0
 
 WAITED_FOR = frozenset(
@@ -41,8 +38,7 @@ class Patience:
         self._limited = 0
         self._wait_reasons = 0
         self._is_last_waited_for = self._is_last_unexplained = False
-        self._wrong = 0
-        self._wrong_from = self._wrong_until = now
+        self._wrong = WrongAnswers()
         self.note(first, now, is_first=True)
 
     def note(self, tried: Tried, now: float, is_first: bool = False) -> None:
@@ -58,25 +54,15 @@ class Patience:
             self._tries += 1
             self._weights += 1.0 if is_first else weight(self._served, self._governor.served)
             self._served = self._governor.served
-            self._note_wrong(tried, now)
-
-    def _note_wrong(self, tried: Tried, now: float) -> None:
-        if tried.kind is not VerdictKind.BAD_RESPONSE:
-            self._wrong = 0
-            return
-        if not self._wrong:
-            self._wrong_from = now
-        self._wrong += 1
-        self._wrong_until = now
+            self._wrong.note(tried.kind is VerdictKind.BAD_RESPONSE, now)
 
     @property
     def is_over(self) -> bool:
         """Whether the newest answer is the last word."""
         if self._unexplained >= UNEXPLAINED_TRIES or self._limited >= LIMITED_TRIES:
             return True
-        if self._wrong >= READ_TRIES and self._wrong_until - self._wrong_from >= WRONG_MOST_S:
-            return True
-        return is_enough(self._weights, READ_TRIES) or self._tries >= TRIES_IN_TROUBLE
+        is_long_wrong = self._wrong.are_enough(READ_TRIES)
+        return is_long_wrong or is_enough(self._weights, READ_TRIES) or self._tries >= TRIES_IN_TROUBLE
 
     def pause_s(self, dice: random.Random) -> float:
         """Return the pause before the next try (seconds): doubling, capped, then jittered; short where the governor

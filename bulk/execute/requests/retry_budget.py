@@ -11,6 +11,9 @@ RESTARTS = 8
 """How often an item starts over after a lost answer or a conflict (failures.md rows 22, 78)."""
 RESTARTS_IN_TROUBLE = 50
 """How often it starts over while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
+WRONG_MOST_S = 120.0
+"""How long an item that nobody else was served beside may get answers that prove nothing, one after the other and at
+least as many as count where others are served (seconds). They are no outage, in which nothing is answered or 5xx."""
 
 
 def weight(before: Served, after: Served) -> float:
@@ -26,21 +29,45 @@ def is_enough(weights: float, most: int) -> bool:
     return weights >= most - 0.5
 
 
+class WrongAnswers:
+    """Answers of success in a row that did not prove what was asked for. Times are monotonic."""
+
+    __slots__ = ("_count", "_from", "_until")
+
+    def __init__(self) -> None:
+        self._count, self._from, self._until = 0, 0.0, 0.0
+
+    def note(self, is_wrong: bool, now: float) -> None:
+        """Count an answer, which ends the row unless it `is_wrong`."""
+        self._from = self._from if self._count else now
+        self._count, self._until = self._count + 1 if is_wrong else 0, now
+
+    def are_enough(self, most: int) -> bool:
+        """Return whether there were at least `most`, over `WRONG_MOST_S`."""
+        return self._count >= most and self._until - self._from >= WRONG_MOST_S
+
+
 class RetryBudget:
     """The rounds of one item. Each failure counts by its `weight`. `served`: the counts before the first one."""
 
-    __slots__ = ("_served", "_weights", "number")
+    __slots__ = ("_served", "_weights", "_wrong", "number")
 
     def __init__(self, served: Served) -> None:
         self._served = served
         self._weights = 0.0
+        self._wrong = WrongAnswers()
         self.number = 0
 
-    def is_another(self, served: Served) -> bool:
-        """Return whether there is one more round after this one; its `number` counts from 0."""
+    def is_another(self, served: Served, now: float = 0.0, *, is_wrong: bool = False) -> bool:
+        """Return whether there is one more round after this one; its `number` counts from 0.
+
+        Args:
+            now: monotonic seconds. is_wrong: the round ended with an answer of success that proves nothing.
+        """
         self._weights += weight(self._served, served)
         self._served = served
-        if is_enough(self._weights, RESTARTS) or self.number >= RESTARTS_IN_TROUBLE:
+        self._wrong.note(is_wrong, now)
+        if is_enough(self._weights, RESTARTS) or self.number >= RESTARTS_IN_TROUBLE or self._wrong.are_enough(RESTARTS):
             return False
         self.number += 1
         return True

@@ -70,6 +70,11 @@ class LostWrite:
     since: float
     followed_by: Outcome | None = None
 
+    @property
+    def is_wrong(self) -> bool:
+        """Whether an answer of success came that proves nothing."""
+        return self.followed_by is None and self.lost.status is not None and 200 <= self.lost.status < 300
+
 
 def lost_write_of(request: Request, clock: Clock, status: int | None, made: frozenset[str] = frozenset()) -> LostWrite:
     """Return the lost write for a request whose answer was lost just now; `status`: of the answer, if one came;

@@ -14,14 +14,15 @@ from bulk.execute.requests.patience import (
     READ_TRIES,
     TRIES_IN_TROUBLE,
     UNEXPLAINED_TRIES,
-    WRONG_MOST_S,
     Patience,
 )
+from bulk.execute.requests.retry_budget import WRONG_MOST_S
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.bodies.body_reader import ROOM_BYTES
 from bulk.platform.classification import Verdict, VerdictKind
 from bulk.sandbox.settings import RateLimit
 from bulk.status import RunStatus, Silence, Wait
+from tests.simulation.schedules import snapshot
 from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.wire.fates import DROP_AFTER, FINE, Fate, answer
 from tests.simulation.world import simulate, world
@@ -129,6 +130,28 @@ def test_a_last_read_ends_sooner_by_a_wrong_answer_than_in_an_outage(
             (line,) = (line for line in made.lines(manifest) if line["outcome"] == "failed")
             assert least_s <= line["elapsed_ms"] / 1_000.0 <= most_s
             assert line["attempts"] >= READ_TRIES
+
+    simulate(main)
+
+
+@pytest.mark.parametrize(
+    ("fate", "least_s", "most_s"),
+    [(answer(201, b"{}", JSON), WRONG_MOST_S, WRONG_MOST_S + 60.0), (answer(502), 600.0, 1_800.0)],
+    ids=["wrong", "out of order"],
+)
+def test_a_last_write_ends_sooner_by_a_wrong_answer_than_in_an_outage(
+    folder: Path, fate: Fate, least_s: float, most_s: float
+) -> None:
+    """failures.md row 78: the same of a write that nothing reads back, beside which nobody is served: nobody knows
+    whether it was done."""
+
+    async def main() -> None:
+        async with world(folder, fate_of=lambda each: fate if each.method == "POST" else FINE) as made:
+            manifest = made.write("run", {"snapshots": {"operation": "snapshot.create", "items": [snapshot("a", "b")]}})
+            assert (await made.run(manifest)).exit_code == 6
+            (line,) = made.lines(manifest)
+            assert line["outcome"] == "unknown"
+            assert least_s <= line["elapsed_ms"] / 1_000.0 <= most_s
 
     simulate(main)
 

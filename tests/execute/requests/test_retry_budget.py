@@ -2,7 +2,15 @@
 
 import pytest
 
-from bulk.execute.requests.retry_budget import RESTARTS, RESTARTS_IN_TROUBLE, RetryBudget, is_enough, pause_s, weight
+from bulk.execute.requests.retry_budget import (
+    RESTARTS,
+    RESTARTS_IN_TROUBLE,
+    WRONG_MOST_S,
+    RetryBudget,
+    is_enough,
+    pause_s,
+    weight,
+)
 
 
 def test_rounds_count_while_others_are_served() -> None:
@@ -14,6 +22,17 @@ def test_rounds_count_while_others_are_served() -> None:
     once = RetryBudget((0, 0))
     assert all(once.is_another((1, 0)) for _ in range(RESTARTS_IN_TROUBLE)), "only the first round saw a new answer"
     assert not once.is_another((1, 0))
+
+
+def test_wrong_answers_that_stay_end_an_item_sooner() -> None:
+    """failures.md row 78: with nobody else served, as many as count otherwise, and over two minutes. Any other end of a
+    round begins a new row."""
+    slow, quick, mixed = RetryBudget((0, 0)), RetryBudget((0, 0)), RetryBudget((0, 0))
+    step_s = WRONG_MOST_S / (RESTARTS - 1)
+    rounds = [slow.is_another((0, 0), 7.0 + number * step_s, is_wrong=True) for number in range(RESTARTS)]
+    assert rounds == [True] * (RESTARTS - 1) + [False]
+    assert all(quick.is_another((0, 0), number * 1.0, is_wrong=True) for number in range(2 * RESTARTS))
+    assert all(mixed.is_another((0, 0), number * step_s, is_wrong=number % 7 != 0) for number in range(40))
 
 
 def test_a_round_counts_as_far_as_others_were_served() -> None:

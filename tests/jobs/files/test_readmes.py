@@ -6,6 +6,7 @@ import timeit
 import msgspec
 import pytest
 
+from bulk.capabilities import varied
 from bulk.model import RAW_BODY_BYTES, BodyFile, ErrorCode, Media, OutcomeKind
 from bulk_jobs.readmes import GetReadme, ReadmeItem
 from bulk_jobs.shared.files import blobs
@@ -39,6 +40,22 @@ def test_json_is_one_request_and_the_file_object_the_result():
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert driven.outcome.result == FILE
     assert GET.saved_bytes(driven.outcome) == b"hello"
+
+
+@pytest.mark.parametrize("is_unchanged", [True, False])
+def test_a_content_that_can_not_be_saved_is_no_answer(is_unchanged):
+    """Where the content is saved, one that is not Base64 is asked for again, also one that was kept; only once.
+    A job that saves nothing takes it as it came."""
+    saving = varied(GET, is_saving=True)
+    odd = reply(body={**FILE, "content": "@@@@", "size": 3}, is_unchanged=is_unchanged)
+    assert run(GET, ITEM, odd).outcome.result["content"] == "@@@@"
+    again = run(saving, ITEM, odd, reply(body=FILE))
+    assert [request.is_fresh for request in again.requests] == [False, True]
+    assert again.outcome.result == FILE
+    vain = run(saving, ITEM, odd, odd).outcome.error
+    assert vain is not None
+    assert vain.code is ErrorCode.BAD_RESPONSE
+    assert run(saving, ITEM, reply(body=FILE)).outcome.result == FILE
 
 
 def test_the_ref_is_asked_for():

@@ -40,16 +40,19 @@ _AS_BYTES = (Media.RAW, Media.HTML)
 _OF_RAW, _OF_HTML = file_proofs.of_bytes(Media.RAW), file_proofs.of_bytes(Media.HTML)
 
 
-def fetch(path: str, query: str, media_type: str, known: dict[str, Any], proof: Proof) -> Steps:
+def fetch(
+    path: str, query: str, media_type: str, known: dict[str, Any], proof: Proof, *, is_saving: bool = False
+) -> Steps:
     """Yield the requests of one read, and return its outcome.
 
     This is one request, and a second one for a file above 1 MB that was asked for as json or object. If these two name
-    different blobs, both are sent once more.
+    different blobs, both are sent once more; so is a request for a content that is saved, and can't be decoded.
 
     Args:
         path: the path of the request, percent-encoded.
         known: fields for the result of raw and html, whose answers have no fields.
         proof: the proof of an answer as json or object.
+        is_saving: the content of a file is decoded and saved.
     """
     media = _MEDIA[media_type]
     if media in _AS_BYTES:
@@ -75,6 +78,10 @@ def fetch(path: str, query: str, media_type: str, known: dict[str, Any], proof: 
             return _ended(reply, listing(body))
         elif body.get("encoding") == "none":
             described = body
+        elif is_saving and body.get("encoding") == "base64" and _content_of(body) is None:
+            if is_fresh:
+                return failed(ErrorCode.BAD_RESPONSE, "the content that came is not Base64, twice")
+            continue  # it may have been kept by a job that saves nothing
         else:
             return _ended(reply, body)
         outcome = yield from _large(_as_bytes(path, query, Media.RAW, is_fresh=is_fresh), known, described, reply)
@@ -114,11 +121,14 @@ def saved_bytes(outcome: Outcome) -> bytes | None:
     """Return the bytes of the file in an outcome; None where the outcome is not about a file, or has no content."""
     if isinstance(outcome.payload, bytes):
         return outcome.payload
-    result = outcome.result
-    if not isinstance(result, dict) or result.get("encoding") != "base64" or not isinstance(result.get("content"), str):
+    return _content_of(outcome.result)
+
+
+def _content_of(body: Any) -> bytes | None:
+    if not isinstance(body, dict) or body.get("encoding") != "base64" or not isinstance(body.get("content"), str):
         return None
     try:
-        return blobs.decode(result["content"])
+        return blobs.decode(body["content"])
     except ValueError:
         return None
 
