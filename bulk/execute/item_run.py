@@ -13,7 +13,7 @@ Source: operations.md; failures.md rows 4-7, 22, 24, 42, 78.
 
 import logging
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -29,6 +29,7 @@ from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.writes.late_writes import LateWrite, LateWrites, folded
 from bulk.execute.writes.recent_writes import RecentCreations, RecentWrites
 from bulk.execute.writes.settle import LostWrite, Settler, lost_again, lost_write_of
+from bulk.execute.writes.shown_once import ShownOnce
 from bulk.execute.writes.write_loop import WriteLoop, is_in_progress
 from bulk.manifest.manifest import Entry
 from bulk.model import (
@@ -72,7 +73,7 @@ class Shared:
     Attributes:
         late_writes: writes that may still arrive. recent_creations, recent_writes: what this run has just created and
             written.
-        dice: the random numbers for jitter.
+        dice: the random numbers for jitter. shown_once: what answers have shown that none can show again.
         is_preview: whether items are only looked at. planned: what an approved plan has seen, if there is one.
     """
 
@@ -86,6 +87,7 @@ class Shared:
     dice: random.Random
     is_preview: bool = False
     planned: Planned | None = None
+    shown_once: ShownOnce = field(default_factory=ShownOnce)
 
     def write_loop(self, context: RequestContext, *, is_in_doubt: bool = False) -> WriteLoop:
         """Return the loop that sends the writes of one item, or of items that share theirs."""
@@ -333,7 +335,8 @@ class ItemRun:
         if reply is None:
             return self._lost(request, None)
         if tried.kind is _ACCEPTED:
-            return self._lost(request, reply.status) if reply.is_truncated else reply
+            is_lost = reply.is_truncated or shared.shown_once.is_again(request, reply)
+            return self._lost(request, reply.status) if is_lost else reply
         if self._writes.is_to_be_settled:
             return self._lost(request, reply.status)
         return self._decided(request, tried, reply.status)
