@@ -158,7 +158,7 @@ def _flaw_of_other(body: Any) -> str:
 
 def _flaw_of_entries(entries: list[Any]) -> str:
     for entry in entries:
-        if not isinstance(entry, dict) or not isinstance(entry.get("type"), str) or "name" not in entry:
+        if not (isinstance(entry, dict) and isinstance(entry.get("type"), str) and isinstance(entry.get("name"), str)):
             return "an entry of its listing does not say what it is"
     return ""
 
