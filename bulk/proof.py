@@ -11,6 +11,9 @@ from typing import Any
 Check = Callable[[Any], str]
 """Takes a Reply of success; returns what is wrong with it, such as `it names no id`, or an empty text."""
 
+Mark = Callable[[Any], str]
+"""Takes a Reply of success; returns a text that the answer to no other write of the run can show."""
+
 
 class Proof:
     """What an answer of success must show to be believed.
@@ -18,12 +21,13 @@ class Proof:
     Attributes:
         shape: checks that the answer is of the kind that the specification shows.
         identity: checks that the answer is about this item; None: nothing in the answer names the item.
+        mark: returns what only one answer to a write shows, such as a commit; None: it shows nothing of the kind.
     """
 
-    __slots__ = ("identity", "shape")
+    __slots__ = ("identity", "mark", "shape")
 
-    def __init__(self, shape: Check, identity: Check | None = None) -> None:
-        self.shape, self.identity = shape, identity
+    def __init__(self, shape: Check, identity: Check | None = None, mark: Mark | None = None) -> None:
+        self.shape, self.identity, self.mark = shape, identity, mark
 
     def flaw(self, reply: Any) -> str:
         """Return what is wrong with an answer; empty: it proves what was asked for. Never raises."""

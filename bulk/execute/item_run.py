@@ -322,7 +322,8 @@ class ItemRun:
         if reply is None:
             return self._lost(request, None)
         if tried.kind is _ACCEPTED:
-            return self._lost(request, reply.status) if reply.is_truncated else reply
+            is_lost = reply.is_truncated or shared.shown_once.is_again(request, reply)
+            return self._lost(request, reply.status) if is_lost else reply
         if self._writes.is_to_be_settled:
             return self._lost(request, reply.status)
         return self._decided(request, tried, reply.status)

@@ -1,7 +1,7 @@
 """What all items of a run share while they are worked on: who sends and records, and what earlier items have left."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bulk.clock import Clock
 from bulk.execute.preview import Planned
@@ -12,6 +12,7 @@ from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.writes.late_writes import LateWrites, folded
 from bulk.execute.writes.recent_writes import RecentCreations, RecentWrites
 from bulk.execute.writes.settle import Settler
+from bulk.execute.writes.shown_once import ShownOnce
 from bulk.execute.writes.write_loop import WriteLoop
 from bulk.manifest.manifest import Entry
 from bulk.model import Request
@@ -25,7 +26,7 @@ class Shared:
     Attributes:
         late_writes: writes that may still arrive. recent_creations, recent_writes: what this run has just created and
             written.
-        dice: the random numbers for jitter.
+        dice: the random numbers for jitter. shown_once: what answers have shown that none can show again.
         is_preview: whether items are only looked at. planned: what an approved plan has seen, if there is one.
     """
 
@@ -39,6 +40,7 @@ class Shared:
     dice: random.Random
     is_preview: bool = False
     planned: Planned | None = None
+    shown_once: ShownOnce = field(default_factory=ShownOnce)
 
     def write_loop(self, context: RequestContext, *, is_in_doubt: bool = False) -> WriteLoop:
         """Return the loop that sends the writes of one item, or of items that share theirs."""

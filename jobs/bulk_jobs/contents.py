@@ -204,7 +204,7 @@ class PutContents(file_writes.OneFile[PutContentsItem], TakesFiles[PutContentsIt
                 return outcome
             before = found.sha
         write = _write("PUT", item, before)
-        proof = file_proofs.written(item.owner, item.repo, item.path, ours)
+        proof = file_proofs.written(item.owner, item.repo, item.path, item.message, ours)
         reply = yield write.request(proof, content=text)
         if reply.status in (409, 422):
             found = yield from look(*_place(item), is_fresh=True)
@@ -306,7 +306,8 @@ class DeleteContents(file_writes.OneFile[DeleteContentsItem], Returns[FileWritte
             if outcome is not None:
                 return outcome
             before = found.sha
-        write, proof = _write("DELETE", item, before), file_proofs.deleted(item.owner, item.repo)
+        write = _write("DELETE", item, before)
+        proof = file_proofs.deleted(item.owner, item.repo, item.branch, item.message)
         reply = yield write.request(proof)
         if reply.status == 409:
             found = yield from look(*_place(item), is_fresh=True)

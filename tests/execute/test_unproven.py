@@ -1,5 +1,6 @@
 """Items that end `unknown`: a write that may have been done, and a later answer that does not prove that it was not."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +102,24 @@ def test_a_read_that_fails_after_an_accepted_write_does_not_make_it_failed(folde
             assert len(made.effects()) == 1
 
     simulate(main)
+
+
+def test_the_answer_to_an_earlier_deletion_proves_none(folder: Path) -> None:
+    """A cache answers a second deletion with the commit of the first one, and does not pass it on: the file is still
+    there, so it is sent again."""
+    commit = {"sha": "c" * 40, "message": "m", "url": "https://x/repos/acme-eng/hello-world/git/commits/c"}
+    body = json.dumps({"content": None, "commit": commit}).encode()
+
+    def check(made: World, lines: list[dict[str, Any]], code: int) -> None:
+        assert ([line["outcome"] for line in lines], code) == (["succeeded"] * 2, 0)
+        assert (sends(made), len(made.effects())) == (3, 2)
+
+    place = {"owner": "acme-eng", "repo": "hello-world", "message": "m"}
+    items = [{**place, "path": path} for path in ("README.md", "docs/guide.md")]
+    play(
+        folder,
+        "contents.delete",
+        items,
+        writes_meet(answer(200, body, JSON, is_passed_on=True), answer(200, body, JSON)),
+        check,
+    )

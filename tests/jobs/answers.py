@@ -76,6 +76,8 @@ COMMITTERS = {"total_advanced_security_committers": 3, "total_count": 1, "reposi
 TEAM = {"enterprise": "acme", "enterprise-team": "ent:platform"}
 ORGANIZATION = {"login": "Acme-Eng", "id": 101}
 
+ODD: tuple[dict[str, Any], ...] = ({"type": 1}, {"name": 5}, {"name": []}, {"name": None})
+
 _CONFIGURED = {"org": "acme-eng", "configuration_id": 2001}
 _HOOKED = {"org": "acme-eng", "hook_id": 7}
 _AT = {**REPOSITORY, "path": "docs/README.md"}
@@ -84,7 +86,12 @@ READS: tuple[tuple[str, dict[str, Any], Any, tuple[Any, ...]], ...] = (
     ("readme.get", REPOSITORY, FILE, (*CUT, [])),
     ("contents.get", _AT, FILE, (*CUT, {**FILE, "path": "docs/other.md"}, [{}], [{**ENTRY, "path": "other/a"}])),
     ("contents.get", {**_AT, "media_type": "object"}, FILE, CUT),
-    ("contents.get", {**REPOSITORY, "path": "docs"}, [ENTRY], ([{**ENTRY, "path": "a"}], [{**ENTRY, "type": 1}])),
+    (
+        "contents.get",
+        {**REPOSITORY, "path": "docs"},
+        [ENTRY],
+        ([{**ENTRY, "path": "a"}], *([{**ENTRY, **odd}] for odd in ODD)),
+    ),
     (
         "contents.get",
         {**REPOSITORY, "path": "docs", "media_type": "object"},

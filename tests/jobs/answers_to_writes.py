@@ -20,10 +20,18 @@ PUT = {
     "message": "Add CODEOWNERS",
     "content": base64.b64encode(CONTENT).decode(),
 }
-COMMIT = {"sha": "c" * 40, "url": f"{answers.API}/repos/acme-eng/hello-world/git/commits/{'c' * 40}"}
+COMMIT = {
+    "message": "Add CODEOWNERS\n\nSigned-off-by: Mona",
+    "sha": "c" * 40,
+    "url": f"{answers.API}/repos/acme-eng/hello-world/git/commits/{'c' * 40}",
+}
 WRITTEN = {"content": {"path": "CODEOWNERS", "sha": blobs.blob_sha(CONTENT)}, "commit": COMMIT}
 DELETED = {"content": None, "commit": COMMIT}
-FOREIGN_COMMIT = {"sha": "c" * 40, "url": f"{answers.API}/repos/acme-eng/other/git/commits/{'c' * 40}"}
+FOREIGN_COMMIT = {
+    "message": "Add CODEOWNERS\n\nSigned-off-by: Mona",
+    "sha": "c" * 40,
+    "url": f"{answers.API}/repos/acme-eng/other/git/commits/{'c' * 40}",
+}
 SNAPSHOT = {
     **answers.REPOSITORY,
     "version": 0,
@@ -85,16 +93,20 @@ WRITES = (
             {"content": {"path": "CODEOWNERS", "sha": "0" * 40}, "commit": COMMIT},
             {"content": {"path": "README.md", "sha": blobs.blob_sha(CONTENT)}, "commit": COMMIT},
             {"content": WRITTEN["content"], "commit": FOREIGN_COMMIT},
+            {"content": WRITTEN["content"], "commit": {**COMMIT, "message": "Add an owner"}},
             [],
         ),
     ),
     Write(
         "contents.delete",
-        {**answers.REPOSITORY, "path": "old", "message": "m", "sha": "a" * 40},
+        {**answers.REPOSITORY, "path": "old", "message": " Add  CODEOWNERS\n", "sha": "a" * 40},
         (),
         (200,),
         DELETED,
-        ({"commit": COMMIT}, {"content": None}, WRITTEN, {"content": None, "commit": FOREIGN_COMMIT}, []),
+        (
+            *({"commit": COMMIT}, {"content": None}, WRITTEN, {"content": None, "commit": FOREIGN_COMMIT}, []),
+            {"content": None, "commit": {**COMMIT, "message": "Delete another"}},
+        ),
     ),
     Write(
         "snapshot.create",

@@ -50,14 +50,16 @@ def of_bytes(media: Media) -> Proof:
     return Proof(_flaw_of_raw if media is Media.RAW else _flaw_of_html)
 
 
-def written(owner: str, repo: str, path: str, ours: str) -> Proof:
+def written(owner: str, repo: str, path: str, message: str, ours: str) -> Proof:
     """Return the proof that an answer is a file write result with the blob `ours` at this path, and its commit."""
-    return Proof(partial(_flaw_of_written, path, ours), partial(_flaw_of_commit, f"/repos/{owner}/{repo}/"))
+    return Proof(partial(_flaw_of_written, path, ours), partial(_flaw_of_commit, f"/repos/{owner}/{repo}/", message))
 
 
-def deleted(owner: str, repo: str) -> Proof:
-    """Return the proof that an answer is a file write result whose content is null, with the commit of the deletion."""
-    return Proof(_flaw_of_deleted, partial(_flaw_of_commit, f"/repos/{owner}/{repo}/"))
+def deleted(owner: str, repo: str, branch: str | None, message: str) -> Proof:
+    """Return the proof that an answer is a file write result whose content is null, with the commit of the deletion,
+    which no other deletion of the branch has made."""
+    root = f"/repos/{owner}/{repo}/"
+    return Proof(_flaw_of_deleted, partial(_flaw_of_commit, root, message), partial(_commit_of, f"{root} {branch}"))
 
 
 def of_place(owner: str, repo: str, path: str | None) -> Check:
@@ -156,7 +158,7 @@ def _flaw_of_other(body: Any) -> str:
 
 def _flaw_of_entries(entries: list[Any]) -> str:
     for entry in entries:
-        if not isinstance(entry, dict) or not isinstance(entry.get("type"), str) or "name" not in entry:
+        if not (isinstance(entry, dict) and isinstance(entry.get("type"), str) and isinstance(entry.get("name"), str)):
             return "an entry of its listing does not say what it is"
     return ""
 
@@ -201,8 +203,22 @@ def _flaw_of_sha(reply: Reply) -> str:
     return "" if isinstance(commit, dict) and isinstance(commit.get("sha"), str) else "it names no commit"
 
 
-def _flaw_of_commit(root: str, reply: Reply) -> str:
-    return _flaw_of_one(root, reply.body["commit"], None)
+def _flaw_of_commit(root: str, message: str, reply: Reply) -> str:
+    commit = reply.body["commit"]
+    shown = commit.get("message")
+    # a platform may join blanks, and write more below the message
+    if isinstance(shown, str) and shown != message and not _joined(shown).startswith(_joined(message)):
+        return "its commit has another message"
+    return _flaw_of_one(root, commit, None)
+
+
+def _joined(text: str) -> str:
+    return unicodedata.normalize("NFC", " ".join(text.split()))
+
+
+def _commit_of(branch: str, reply: Reply) -> str:
+    sha: str = reply.body["commit"]["sha"]
+    return f"{branch} {sha}"
 
 
 def _flaw_of_one(root: str, found: dict[str, Any], path: str | None) -> str:
