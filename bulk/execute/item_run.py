@@ -322,7 +322,8 @@ class ItemRun:
         if reply is None:
             return self._lost(request, None)
         if tried.kind is _ACCEPTED:
-            is_lost = reply.is_truncated or shared.shown_once.is_again(request, reply)
+            mark = None if request.proof is None or reply.status >= 300 else request.proof.mark
+            is_lost = reply.is_truncated or (mark is not None and shared.shown_once.is_again(mark(reply)))
             return self._lost(request, reply.status) if is_lost else reply
         if self._writes.is_to_be_settled:
             return self._lost(request, reply.status)

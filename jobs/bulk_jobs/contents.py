@@ -89,8 +89,7 @@ class GetContents(
     def steps(self, item: GetContentsItem) -> Steps:
         path, known = contents_url(item.owner, item.repo, item.path), {"path": item.path}
         proof = file_proofs.of_content(file_proofs.of_place(item.owner, item.repo, item.path), is_root=not item.path)
-        query = urls.query(ref=item.ref)
-        return file_reads.fetch(path, query, item.media_type, known, proof, is_saving=self.is_saving)
+        return file_reads.fetch(path, urls.query(ref=item.ref), item.media_type, known, proof, is_saving=self.is_saving)
 
     def steps_or_absent(self, item: GetContentsItem) -> Steps:
         return (

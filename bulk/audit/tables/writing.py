@@ -98,14 +98,15 @@ def export(view: LedgerView, kind: str, out: Path) -> list[str]:
     """
     if out.exists() and not (kind == "parquet" and out.is_dir() and not any(out.iterdir())):
         raise UsageError(f"--out {out}: is there already; name a new {'folder' if kind == 'parquet' else 'file'}")
-    _try(out, is_folder=kind == "parquet")
     run = view.run_dir.resolve().name
     if kind == "sqlite":
         from bulk.audit.tables.sqlite_tables import write_sqlite
 
+        _try(out, is_folder=False)
         return write_sqlite(view, run, out)
     asking.require_duckdb()
     place = asking.refuse_pattern(out.absolute())
+    _try(out, is_folder=kind == "parquet")
     with tables_of(view, run) as tables:
         if kind == "parquet":
             places = {name: place / f"{name}.parquet" for name in tables.queries}

@@ -6,8 +6,6 @@ item, only this tells. Pure.
 
 from collections import OrderedDict
 
-from bulk.model import Reply, Request
-
 MOST = 10_000
 """At most this many marks are remembered, the newest ones (count)."""
 
@@ -18,12 +16,8 @@ class ShownOnce:
     def __init__(self) -> None:
         self._shown: OrderedDict[str, None] = OrderedDict()
 
-    def is_again(self, request: Request, reply: Reply) -> bool:
-        """Return whether the accepted answer to a write shows what an earlier one has shown; remember what it shows."""
-        proof = request.proof
-        if proof is None or proof.mark is None or reply.status >= 300:
-            return False
-        mark = proof.mark(reply)
+    def is_again(self, mark: str) -> bool:
+        """Return whether an earlier answer has shown this mark; remember it."""
         if mark in self._shown:
             return True
         self._shown[mark] = None
