@@ -33,6 +33,9 @@ KEEP_ALIVE_S = 4.0
 """An idle connection is given up before servers close it (usually after 5 s or more; seconds): a request that meets a
 closing connection is lost."""
 
+MOST_REPEATED = 3
+"""After this many answers that repeated the one before them, each request has a connection of its own (count)."""
+
 SMALL_BYTES = 64 * 1024
 """A body up to this long never makes aiohttp hold up its connection."""
 
@@ -70,7 +73,7 @@ class ResponseHead:
         # if the answer came before all of the request had left, bytes still to be written belong to this request
         way = connection.transport if self._has_body else None
         is_behind = self._has_body and (way is None or way.get_write_buffer_size() > 0)
-        if is_behind or self._protocol.should_close:
+        if is_behind or self._protocol.should_close or self._pool.repeated >= MOST_REPEATED:
             connection.close()
         else:
             self._pool.idle.append((connection, self._protocol, self._pool.monotonic()))
@@ -92,6 +95,9 @@ class ConnectionPool:
         base: where requests go; its path is not used.
         monotonic: method `monotonic` of the clock.
         request_id: name of the header that has the platform's own id of a request.
+
+    Attributes:
+        repeated: answers that repeated the one before them (count).
     """
 
     def __init__(
@@ -104,6 +110,7 @@ class ConnectionPool:
         self._reads_to_end, self._timeout = False, FIRST_TIMEOUT
         self.idle: deque[tuple[Connection, Any, float]] = deque()
         self._request_id, self._first_id, self._are_ids_own = request_id, "", False
+        self.repeated = 0
 
     def _kept(self) -> tuple[Connection, Any] | None:
         """Return the connection that was idle longest, if not too long, and that nothing has happened to since."""
@@ -145,6 +152,9 @@ class ConnectionPool:
             self._are_ids_own = own != self._first_id
         is_same = own == number and self._are_ids_own and raw_headers == message.raw_headers
         if is_same and asked.partition(b"\r\n")[0] != head.partition(b"\r\n")[0]:
+            self.repeated += 1
+            if self.repeated == MOST_REPEATED:
+                self.close()
             raise BadHead("is its answer to the request before", is_http=True)
 
     def _cut(self, protocol: ResponseHandler) -> aiohttp.StreamReader:
