@@ -80,6 +80,8 @@ class BypassOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 _FORMS = {"name": normal_forms.name}
 """The form that compares the name; all other fields are compared as texts, which the platform may trim."""
 
+_NOT_SET, _OFF = "not_set", "disabled"
+
 CREATED_FIELDS = (
     "name",
     "description",
@@ -140,8 +142,26 @@ def sendable(shown: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differences(asked: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
-    """Return the fields of a body that are not as asked for in a configuration; empty: all are."""
-    return normal_forms.differences(asked, found, _FORMS)
+    """Return the fields of a body that are not as asked for in a configuration; empty: all are.
+
+    A field without a value may be shown as `not_set`, as null, as an object of such members, or not at all; one that is
+    off may be left out, or null.
+    """
+    return [
+        field
+        for field in normal_forms.differences(asked, found, _FORMS)
+        if not (_is_unset(asked[field]) and _is_unset(found.get(field)))
+        and not (_is_off(asked[field]) and (field not in found or (found[field] is None and asked[field] == _OFF)))
+    ]
+
+
+def _is_unset(value: Any) -> bool:
+    return all(map(_is_unset, value.values())) if isinstance(value, dict) else value in (None, "", _NOT_SET)
+
+
+def _is_off(value: Any) -> bool:
+    is_off = value is False or value == _OFF or _is_unset(value)
+    return all(map(_is_off, value.values())) if isinstance(value, dict) else is_off
 
 
 def flaws_of_texts(name: str | UnsetType, description: str | UnsetType) -> Iterator[ItemFlaw]:
