@@ -2,10 +2,11 @@
 
 The `Link` of a page leads to the next one, but only its query is used and the path stays the same, so that no link can
 lead out of the platform. Where no page has a `Link`, the next one is asked for by its number after each page that is
-exactly full, and where a `Link` names the last page alone, until that one. A list whose links repeat a page, or that goes on for ever, is unusable: a part of a list is never passed
-off as the whole. While a list is read, others may change it: a new entry moves others to the next page, where they
-come once more and are left out, and a deletion moves entries to the page before, so that they are missed. Source:
-specification, Conventions (pagination); failures.md rows 12, 30.
+exactly full, and where a `Link` names the last page alone, until that one. A list whose links repeat a page, or that
+goes on for ever, is unusable: a part of a list is never passed off as the whole. While a list is read, others may
+change it: a new entry moves others to the next page, where they come once more and are left out, and a deletion moves
+entries to the page before, so that they are missed. Source: specification, Conventions (pagination); failures.md rows
+12, 30.
 """
 
 from collections.abc import Generator
