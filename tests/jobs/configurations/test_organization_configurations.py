@@ -239,6 +239,16 @@ def test_set_default():
     assert driven.outcome.result == late_write
 
 
+@pytest.mark.parametrize("shown", [{}, {"configuration": None}])
+def test_the_default_of_nothing_may_show_no_configuration(shown):
+    """Where it is to be no default any more, an answer without it is believed, and one with another is not."""
+    for value, is_enough in (("none", True), ("all", False)):
+        answer = reply(200, {"default_for_new_repos": value, **shown})
+        assert run(DEFAULT, {**ONE, "default_for_new_repos": value}, answer).is_disbelieved is not is_enough
+    other = reply(200, {"default_for_new_repos": "none", "configuration": {"id": 2002}})
+    assert run(DEFAULT, {**ONE, "default_for_new_repos": "none"}, other).is_disbelieved
+
+
 def test_set_default_settled():
     """No read shows an organization's defaults, so nothing is read and it is undecided: the engine repeats it."""
     driven = settle(DEFAULT, {**ONE, "default_for_new_repos": "all"}, UNSEEN)
