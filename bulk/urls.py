@@ -26,6 +26,7 @@ _PRINTABLE = re.compile(r"[\x21-\x5b\x5d-\x7e]*")
 
 LONGEST_CHARS = 8_000
 MOST_PARAMETERS = 50
+MOST_DIGITS = 9
 
 
 def segment(name: str | int) -> str:
@@ -151,6 +152,18 @@ def has_next_link(headers: Mapping[str, str]) -> bool:
     return _next_target(headers) is not None
 
 
+def has_later_page(headers: Mapping[str, str], page: int) -> bool:
+    """Return whether the platform names a last page whose number is higher than that of this one."""
+    target = _target(headers, "last")
+    if target is None:
+        return False
+    try:
+        number = dict(parse_qsl(urlsplit(target).query, max_num_fields=MOST_PARAMETERS)).get("page", "")
+    except ValueError:
+        return False
+    return number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS and int(number) > page
+
+
 def within_base(target: str, base_url: str, current: str) -> str | None:
     """Return `target` of a link or a redirect as `/path?query` relative to `base_url`; None where it leads out of it.
 
@@ -190,11 +203,15 @@ def _leaves(path: str) -> bool:
 
 
 def _next_target(headers: Mapping[str, str]) -> str | None:
+    return _target(headers, "next")
+
+
+def _target(headers: Mapping[str, str], relation: str) -> str | None:
     header = headers.get("link")
     if not header:
         return None
     for target, relations in _links(header):
-        if "next" in relations:
+        if relation in relations:
             return target
     return None
 

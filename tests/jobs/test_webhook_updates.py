@@ -7,7 +7,7 @@ from bulk.model import UNSEEN, Effect, OutcomeKind
 from bulk_jobs.shared.hook_settings import MASK
 from bulk_jobs.webhook_updates import UpdateWebhook, UpdateWebhookConfig
 from bulk_jobs.webhooks import CreateWebhook, DeleteWebhook
-from tests.jobs.driver import flaws, item_of, reply, run, settle
+from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
 
 UPDATE, CONFIGURE, CREATE, DELETE = UpdateWebhook(), UpdateWebhookConfig(), CreateWebhook(), DeleteWebhook()
 URL = "https://hooks.example.com/bulk"
@@ -97,14 +97,24 @@ def test_a_platform_may_add_events():
     of them is not yet as asked for, and where the answer was lost it only is when something has changed."""
     item = {**HOOK, "events": ["push", "fork"], "drop_secret": True}
     plain = hook(secret=False)
-    more, narrower = {**plain, "events": ["push", "fork", "ping"]}, {"config": {}, "events": ["push"]}
+    more, narrower = {**plain, "events": ["push", "fork", "star"]}, {"config": {}, "events": ["push"]}
     driven = run(UPDATE, item, reply(body=plain), reply(body=more))
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert "more events" in driven.outcome.result["note"]
     settled = settle(UPDATE, item, narrower, reply(body=more), method="PATCH")
     assert "more events" in settled.outcome.result["note"]
-    as_before = {"config": {}, "events": ["ping", "push", "fork"]}
+    as_before = {"config": {}, "events": ["star", "push", "fork"]}
     assert settle(UPDATE, item, as_before, reply(body=more), method="PATCH").is_undone
+
+
+def test_pings_that_nobody_asked_for_say_nothing():
+    """A webhook that is told of them besides is as asked for: nothing is sent, and a look finds it as it was left."""
+    item, pings = {**HOOK, "events": ["push"], "drop_secret": True}, {**hook(secret=False), "events": ["ping", "push"]}
+    assert run(UPDATE, item, reply(body=pings)).outcome.kind is OutcomeKind.UNCHANGED
+    driven = drive(UPDATE.steps_to_look_back(item_of(UPDATE, **item)), reply(body=pings))
+    assert driven.ended.kind is OutcomeKind.UNCHANGED
+    asked = run(UPDATE, {**item, "events": ["push", "ping"]}, reply(body=hook(secret=False)), reply(body=pings))
+    assert "note" not in asked.outcome.result
 
 
 def test_events_that_stay_are_not_removed():
@@ -119,8 +129,8 @@ def test_events_that_stay_are_not_removed():
         assert driven.outcome.result["found"]["events"] == events
         late = run(UPDATE, item, before, before, reply(body=plain)).outcome
         assert (late.kind, late.result) == (OutcomeKind.SUCCEEDED, plain)
-    pings = reply(body={**plain, "events": ["ping", "push"]})
-    assert run(UPDATE, item, pings, pings).outcome.kind is OutcomeKind.SUCCEEDED
+    pings, fork = reply(body={**plain, "events": ["ping", "push"]}), {**plain, "events": ["ping", "push", "fork"]}
+    assert run(UPDATE, item, reply(body=fork), pings).outcome.kind is OutcomeKind.SUCCEEDED
     some = {**plain, "events": ["push", "fork"]}
     assert settle(UPDATE, item, {"config": {}, "events": ["push", "fork", "issues"]}, reply(body=some)).is_undecided
 

@@ -244,7 +244,7 @@ class CreateEnterpriseConfiguration(creations.RefusesItsLike[CreateConfiguration
             self.collection(item),
             listing.entries,
             lost,
-            lambda found: fields.differences(asked, found),
+            lambda found: fields.differences_of_new(asked, found),
             lambda found: [
                 field for field in ("name", "description") if field in asked and found.get(field) != asked[field]
             ],
@@ -268,7 +268,7 @@ def _named(name: str, listing: pages.Listing) -> dict[str, Any] | None:
 
 
 def _differences(item: CreateConfigurationItem, found: Mapping[str, Any]) -> list[str]:
-    return fields.differences(fields.body_of(item, fields.CREATED_FIELDS), found)
+    return fields.differences_of_new(fields.body_of(item, fields.CREATED_FIELDS), found)
 
 
 def _exists_already(item: CreateConfigurationItem, found: dict[str, Any], refusal: Reply | None) -> Outcome:

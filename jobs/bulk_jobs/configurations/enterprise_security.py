@@ -166,7 +166,7 @@ class UpdateEnterpriseSecurity(
             return None
         before, now = _given(earlier), _given(later)
         for name in before:
-            if name in now and _plain(name, before[name]) != _plain(name, now[name]):
+            if name in now and _form(name, before[name]) != _form(name, now[name]):
                 return Conflict(f"sets {name} to another value than {{other}}; leave one of them out", may_insist=True)
         return None
 
@@ -305,17 +305,23 @@ def _is_so(given: dict[str, Any], shown: Any) -> bool:
     """Return whether all settings that can be read are as given; a null switch is off, and a switch that is not shown
     is neither on nor off."""
     return all(
-        _plain(name, shown.get(name)) == _plain(name, value) and (name in shown or name == LINK)
+        _form(name, shown.get(name)) == _form(name, value) and (name in shown or name == LINK)
         for name, value in given.items()
         if name != UNREADABLE
     )
 
 
+def _form(name: str, value: Any) -> Any:
+    """Return a setting in the form in which it is compared; a link may be shown in another form than it was sent, and
+    an empty one is none."""
+    return normal_forms.exact_url(value or "") if name == LINK else _plain(name, value)
+
+
 def _plain(name: str, value: Any) -> Any:
-    """Return a setting in the form in which it is compared and sent. A null switch is off; a switch that is shown as
+    """Return a setting in the form in which it is sent. A null switch is off; a switch that is shown as
     something else than on or off stays as it is, and equals neither."""
     if name == LINK:
-        return value
+        return value or None
     form = normal_forms.switch(False if value is None else value)
     return form == "1" if form in ("0", "1") else value
 

@@ -338,9 +338,9 @@ class SetDefaultConfiguration(Operation[SetDefaultItem], Returns[DefaultConfigur
             body={"default_for_new_repos": item.default_for_new_repos},
             effect=Effect.ORDERED,
             proof=proofs.entry(
-                {"default_for_new_repos": str, "configuration": dict},
+                {"default_for_new_repos": str},
                 proofs.naming(default_for_new_repos=item.default_for_new_repos),
-                partial(_flaw_of_default, item.configuration_id),
+                partial(_flaw_of_default, item),
             ),
         )
         return succeeded(reply.body)
@@ -380,9 +380,10 @@ def _not_as_asked_for(
     )
 
 
-def _flaw_of_default(configuration_id: int, shown: Mapping[str, Any]) -> str:
-    is_it = normal_forms.name(shown["configuration"].get("id")) == str(configuration_id)
-    return "" if is_it else f"its configuration is not {configuration_id}"
+def _flaw_of_default(item: SetDefaultItem, shown: Mapping[str, Any]) -> str:
+    is_left_out = item.default_for_new_repos == "none" and shown.get("configuration") is None
+    is_it = is_left_out or normal_forms.name(shown["configuration"].get("id")) == str(item.configuration_id)
+    return "" if is_it else f"its configuration is not {item.configuration_id}"
 
 
 def _proof(item: ConfigurationItem) -> Proof:

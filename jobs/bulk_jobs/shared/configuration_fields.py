@@ -80,6 +80,8 @@ class BypassOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 _FORMS = {"name": normal_forms.name}
 """The form that compares the name; all other fields are compared as texts, which the platform may trim."""
 
+_NOT_SET, _OFF = "not_set", "disabled"
+
 CREATED_FIELDS = (
     "name",
     "description",
@@ -140,8 +142,24 @@ def sendable(shown: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differences(asked: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
-    """Return the fields of a body that are not as asked for in a configuration; empty: all are."""
-    return normal_forms.differences(asked, found, _FORMS)
+    """Return the fields of a body that are not as asked for in a configuration; empty: all are. What has no value may
+    be shown as `not_set`, as null, as an object of such members, or not at all."""
+    differing = normal_forms.differences(asked, found, _FORMS)
+    return [field for field in differing if not (_is_unset(asked[field]) and _is_unset(found.get(field)))]
+
+
+def differences_of_new(asked: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+    """Return the fields of the body of a creation that are not as asked for in a configuration. What is off is shown as
+    null, or not at all, by a platform that does not know it."""
+    return [field for field in differences(asked, found) if found.get(field) is not None or not _is_off(asked[field])]
+
+
+def _is_unset(value: Any) -> bool:
+    return all(map(_is_unset, value.values())) if isinstance(value, dict) else value in (None, "", _NOT_SET)
+
+
+def _is_off(value: Any) -> bool:
+    return all(map(_is_off, value.values())) if isinstance(value, dict) else value in (False, _OFF) or _is_unset(value)
 
 
 def flaws_of_texts(name: str | UnsetType, description: str | UnsetType) -> Iterator[ItemFlaw]:
@@ -171,7 +189,10 @@ def note_on(asked: Mapping[str, Any], shown: Mapping[str, Any]) -> str | None:
 
 def flaw_of_new(asked: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
     """Return which field of the answer to a creation is not what was asked for; empty: all are."""
-    differing = differences(asked, shown)
+    return _flaw_of(differences_of_new(asked, shown))
+
+
+def _flaw_of(differing: list[str]) -> str:
     return f"its {differing[0]} is not what was asked for" if differing else ""
 
 
@@ -187,7 +208,9 @@ def proof_of_update(org: str, configuration_id: int, asked: Mapping[str, Any], b
 
 
 def _flaw_of_change(asked: Mapping[str, Any], told: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
-    return flaw_of_new({field: asked[field] for field in asked if field in told or field in shown}, shown)
+    left_out = {field: value for field, value in told.items() if field not in shown}
+    differing = normal_forms.differences(left_out, shown, _FORMS)
+    return _flaw_of(differing or differences({field: asked[field] for field in asked if field in shown}, shown))
 
 
 def _flaw_of_no_change(proof: Proof, differing: list[str], reply: Reply) -> str:

@@ -38,6 +38,8 @@ _WITHHELD = re.compile(r"(?<=[/:=])\*\*\*(?=[@&#/?]|$)")
 """What is kept in the place of a password or a token in a URL: results and before-images hold none."""
 _EXACT_FORMS = {**_FORMS, "url": normal_forms.exact_url}
 _DEFAULTS = {"content_type": "form", "insecure_ssl": "0"}
+_PING = "ping"
+"""The kind of event of which every webhook may be told, also one that was not asked for it."""
 _INSECURE = (
     "would let deliveries go to whoever answers at that address, because certificates are not verified; "
     "allow_insecure_ssl: true insists on it"
@@ -174,6 +176,7 @@ def differences(
     if "events" in wanted:
         asked, shown = _event_names(wanted_events(wanted["events"])), _event_names(found.get("events"))
         covers = ALL_EVENTS in shown or asked <= shown
+        shown -= {_PING} - asked
         if not (covers if may_have_more_events else asked == ({ALL_EVENTS} if ALL_EVENTS in shown else shown)):
             different.append("events")
     if "active" in wanted and normal_forms.switch(found.get("active")) != normal_forms.switch(wanted["active"]):
@@ -227,7 +230,7 @@ def kept_events(wanted: Mapping[str, Any], before: Mapping[str, Any], found: Map
     webhook may be told of pings."""
     if "events" not in wanted:
         return []
-    more = _event_names(found.get("events")) - _event_names([*wanted_events(wanted["events"]), "ping"])
+    more = _event_names(found.get("events")) - _event_names([*wanted_events(wanted["events"]), _PING])
     return sorted(map(str, more & _event_names(before.get("events"))))
 
 

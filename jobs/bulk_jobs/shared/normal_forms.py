@@ -116,18 +116,23 @@ def plain(value: Any) -> Hashable:
 def is_within(asked: Any, shown: Any, form: Form = text) -> bool:
     """Return whether everything that was asked for is shown; further values that are shown are the platform's own.
 
-    Lists must have the same length; their order does not matter. A null counts as not shown.
+    Lists must have the same length, but for what was asked for twice; their order does not matter. A null counts as not
+    shown. An object may leave out what is false.
 
     Args:
         form: the form that compares single values.
     """
     if isinstance(asked, dict):
+        if isinstance(shown, dict):
+            asked = {field: value for field, value in asked.items() if field in shown or value is not False}
         shown = {} if shown is None else shown
         return isinstance(shown, dict) and all(
             is_within(value, shown.get(field), form) for field, value in asked.items()
         )
     if isinstance(asked, list):
         shown = [] if shown is None else shown
+        if isinstance(shown, list) and len(shown) < len(asked):
+            asked = list({plain(each): each for each in asked}.values())
         return isinstance(shown, list) and len(asked) == len(shown) and _is_paired(asked, shown, form)
     return form(asked) == form("" if shown is None and isinstance(asked, str) else shown)
 

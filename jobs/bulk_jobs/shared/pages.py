@@ -2,10 +2,11 @@
 
 The `Link` of a page leads to the next one, but only its query is used and the path stays the same, so that no link can
 lead out of the platform. Where no page has a `Link`, the next one is asked for by its number after each page that is
-exactly full. A list whose links repeat a page, or that goes on for ever, is unusable: a part of a list is never passed
-off as the whole. While a list is read, others may change it: a new entry moves others to the next page, where they
-come once more and are left out, and a deletion moves entries to the page before, so that they are missed. Source:
-specification, Conventions (pagination); failures.md rows 12, 30.
+exactly full, and where a `Link` names the last page alone, until that one. A list whose links repeat a page, or that
+goes on for ever, is unusable: a part of a list is never passed off as the whole. While a list is read, others may
+change it: a new entry moves others to the next page, where they come once more and are left out, and a deletion moves
+entries to the page before, so that they are missed. Source: specification, Conventions (pagination); failures.md rows
+12, 30.
 """
 
 from collections.abc import Generator
@@ -107,7 +108,7 @@ def read_all(
         before, empty = found, 0 if found else empty + 1
         is_unchanged = is_unchanged and reply.is_unchanged
         first = reply.body if len(seen) == 1 else first
-        if not urls.has_next_link(reply.headers) and (is_linked or len(found) != per_page):
+        if not _goes_on(reply, len(seen), is_full=not is_linked and len(found) == per_page):
             return Listing(entries=entries, pages=len(seen), first=first, is_unchanged=is_unchanged)
         following = _query_of_next(reply, path, asked, len(seen) + 1)
         flaw = _flaw_of_next(following, seen, most_pages, empty)
@@ -167,6 +168,12 @@ def _flawed(why: str) -> Listing:
 def _sorted(query: str) -> tuple[str, ...]:
     """Return a query in a form to compare, in which the order of its parameters does not matter."""
     return tuple(sorted(query.split("&")))
+
+
+def _goes_on(reply: Reply, page: int, *, is_full: bool) -> bool:
+    """Return whether a list has a page after this one, as far as its links tell; `is_full`: it has no links, and as
+    many entries as were asked for."""
+    return is_full or urls.has_next_link(reply.headers) or urls.has_later_page(reply.headers, page)
 
 
 def _query_of_next(reply: Reply, path: str, asked: str, page: int) -> str | None:

@@ -14,6 +14,7 @@ from tests.jobs.driver import flaws, item_of, reply, run, settle
 
 CREATE = CreateEnterpriseConfiguration()
 ALL = "/enterprises/acme/code-security/configurations"
+SETUP, AUTOSUBMIT = "code_scanning_default_setup_options", "dependency_graph_autosubmit_action_options"
 NEW = {
     "enterprise": "acme",
     "name": "Strict",
@@ -87,6 +88,34 @@ def test_only_given_fields_are_compared():
     """What an item does not give may be as it likes."""
     driven = run(CREATE, {"enterprise": "acme", "name": "Strict", "if_exists": "unchanged"}, DIFFERENT)
     assert driven.outcome.kind is OutcomeKind.UNCHANGED
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ({"code_security": "not_set"}, {"code_security": None}),
+        ({"secret_scanning": "disabled"}, {}),
+        ({"secret_scanning": "disabled"}, {"secret_scanning": None}),
+        ({"code_scanning_options": None}, {"code_scanning_options": {"allow_advanced": None}}),
+        ({SETUP: {"runner_type": "not_set", "runner_label": None}}, {SETUP: None}),
+        ({SETUP: None}, {SETUP: {"runner_type": "not_set", "runner_label": ""}}),
+        ({AUTOSUBMIT: {"labeled_runners": False}}, {AUTOSUBMIT: None}),
+    ],
+)
+def test_what_has_no_value_or_is_off_may_be_shown_otherwise(asked, shown):
+    """The answer proves the creation, it is settled, and a second run finds it as asked for; what is on must show."""
+    item, made = {"enterprise": "acme", "name": "Strict", **asked}, {"id": 1002, "name": "Strict", **shown}
+    assert run(CREATE, item, FREE, reply(201, made)).outcome.kind is OutcomeKind.SUCCEEDED
+    there = reply(body=[BASELINE, made])
+    assert run(CREATE, {**item, "if_exists": "unchanged"}, there).outcome.kind is OutcomeKind.UNCHANGED
+    assert settle(CREATE, item, [1001], there, method="POST").outcome.kind is OutcomeKind.SUCCEEDED
+    on = {
+        **item,
+        "secret_scanning": "enabled",
+        SETUP: {"runner_type": "standard"},
+        AUTOSUBMIT: {"labeled_runners": True},
+    }
+    assert run(CREATE, on, FREE, reply(201, made)).is_disbelieved
 
 
 def test_a_name_in_another_case():

@@ -75,6 +75,25 @@ def test_a_switch_that_is_shown_as_neither_proves_nothing(is_on):
     assert isinstance(UPDATE.undo(item_of(UPDATE, **asked), {SCANNING: "disabled"}, None), Irreversible)
 
 
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [("https://Docs.Example.com:443/x%c3", "https://docs.example.com/x%C3"), (None, "")],
+)
+def test_a_link_may_be_shown_in_another_form(asked, shown):
+    """A link with its host in lower case and without a default port is the same; an empty one is none, and comes back
+    as none."""
+    shows, fields = reply(body={**ON, LINK: shown}), {**ACME, LINK: asked}
+    assert run(UPDATE, fields, shows).outcome.kind is OutcomeKind.UNCHANGED
+    followed = run(UPDATE, {**fields, "wait": True}, reply(body={**ON, LINK: "https://x"}), reply(204), shows)
+    assert followed.outcome.kind is OutcomeKind.SUCCEEDED
+    assert settle(UPDATE, fields, UNSEEN, shows, method="PATCH").outcome.kind is OutcomeKind.SUCCEEDED
+    assert run(UPDATE, {**fields, LINK: "https://docs.example.com"}, shows, reply(204)).requests[1].method == "PATCH"
+    back = {**ACME, SCANNING: False, "expect": {LINK: asked}}
+    assert run(UPDATE, back, shows, reply(204)).outcome.kind is OutcomeKind.SUCCEEDED
+    undo = UPDATE.undo(item_of(UPDATE, **{**ACME, LINK: "https://x"}), {LINK: shown}, {})
+    assert undo.item[LINK] == (shown or None)
+
+
 def test_null_is_sent_as_null():
     """What is given as null is sent; what is not given is not."""
     driven = run(UPDATE, {**ACME, LINK: None}, reply(body={**OFF, LINK: "https://x"}), reply(204))

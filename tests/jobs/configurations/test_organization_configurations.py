@@ -30,6 +30,7 @@ CHANGE = {
     "secret_scanning_delegated_bypass_options": REVIEWERS,
     "code_scanning_default_setup_options": {"runner_label": None},
 }
+SETUP = "code_scanning_default_setup_options"
 BODY = {field: value for field, value in CHANGE.items() if field not in ONE}
 BEFORE = {"id": 2001, "name": "Eng default", "description": "", "code_scanning_default_setup_options": None}
 SHOWN = {
@@ -93,6 +94,21 @@ def test_what_no_answer_shows_is_told():
     hidden = run(UPDATE, item, reply(body=plain), reply(200, plain)).outcome
     assert hidden.result == {**plain, "note": "the platform does not show description"}
     assert run(UPDATE, item, reply(body={**plain, "description": "y"}), reply(200, plain)).is_disbelieved
+
+
+def test_what_has_no_value_may_be_shown_as_another_nothing():
+    """`not_set`, null and an object of these are the same; what is off, and was shown as on, has to be shown."""
+    item, shown = {**ONE, "code_security": "not_set", SETUP: None}, {SETUP: {"runner_type": "not_set"}}
+    before, after = {"id": 2001, "name": "x", "code_security": None}, {"id": 2001, "name": "x", **shown}
+    for then in (reply(200, {**after, "code_security": None}), reply(204)):
+        assert run(UPDATE, item, reply(body=before), then).outcome is not None
+    on = {**before, "code_security": "enabled"}
+    assert run(UPDATE, item, reply(body=on), reply(204)).is_disbelieved
+    assert run(UPDATE, item, reply(body=on), reply(200, after)).is_disbelieved
+    assert settle(UPDATE, item, on, reply(body=after), method="PATCH").outcome.kind is OutcomeKind.SUCCEEDED
+    off = {**ONE, "code_security": "disabled"}
+    assert run(UPDATE, off, reply(body=on), reply(200, after)).is_disbelieved
+    assert settle(UPDATE, off, {"code_security": "enabled"}, reply(body=after), method="PATCH").is_undecided
 
 
 def test_update_settled():
@@ -221,6 +237,16 @@ def test_set_default():
     assert (put.method, put.path, put.effect) == ("PUT", f"{PATH}/defaults", Effect.ORDERED)
     assert put.body == {"default_for_new_repos": "all"}
     assert driven.outcome.result == late_write
+
+
+@pytest.mark.parametrize("shown", [{}, {"configuration": None}])
+def test_the_default_of_nothing_may_show_no_configuration(shown):
+    """Where it is to be no default any more, an answer without it is believed, and one with another is not."""
+    for value, is_enough in (("none", True), ("all", False)):
+        answer = reply(200, {"default_for_new_repos": value, **shown})
+        assert run(DEFAULT, {**ONE, "default_for_new_repos": value}, answer).is_disbelieved is not is_enough
+    other = reply(200, {"default_for_new_repos": "none", "configuration": {"id": 2002}})
+    assert run(DEFAULT, {**ONE, "default_for_new_repos": "none"}, other).is_disbelieved
 
 
 def test_set_default_settled():

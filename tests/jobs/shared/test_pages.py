@@ -92,6 +92,21 @@ def test_a_full_page_without_links_is_followed():
     assert "goes on after 2 pages" in read(page(full), page(more), most_pages=2).ended.why
 
 
+def test_a_link_to_the_last_page_alone_is_enough():
+    """A platform that names the last page, and no next one, is asked for each page by its number up to that one; a
+    last page that has no number, or is this one, ends the list."""
+
+    def linked(entries: Any, last: str) -> Any:
+        return reply(body=_objects(entries), headers={"link": f'<{BASE}{PATH}?per_page=2&{last}>; rel="last"'})
+
+    driven = read(linked([1, 2], "page=3"), linked([3, 4], "page=3"), linked([5], "page=3"))
+    assert [request.query for request in driven.requests][1:] == ["per_page=100&page=2", "per_page=100&page=3"]
+    assert numbers(driven.ended.entries) == [1, 2, 3, 4, 5]
+    assert numbers(read(linked([1, 2], "page=3"), linked([3], "page=2")).ended.entries) == [1, 2, 3]
+    for last in ("page=1", "after=x", "page=", "page=\u0663", "page=-2", f"page={'9' * 5000}", "a&" * 60):
+        assert len(read(linked([1, 2], last)).requests) == 1
+
+
 def test_what_a_full_page_without_links_lacks_is_read_twice():
     """Whether there was a second page while the first one was read is not known."""
     full = page([*range(100)])
