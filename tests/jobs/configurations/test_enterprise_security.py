@@ -91,6 +91,7 @@ def test_a_link_may_be_shown_in_another_form(asked, shown):
     back = {**ACME, SCANNING: False, "expect": {LINK: asked}}
     assert run(UPDATE, back, shows, reply(204)).outcome.kind is OutcomeKind.SUCCEEDED
     undo = UPDATE.undo(item_of(UPDATE, **{**ACME, LINK: "https://x"}), {LINK: shown}, {})
+    assert isinstance(undo, Undo)
     assert undo.item[LINK] == (shown or None)
 
 
