@@ -1,20 +1,24 @@
 """How the items of a run are taken back: what the check would refuse is listed, and never written into a manifest."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from bulk import operation
 from bulk.capabilities import Irreversible, Undo
-from bulk.engine.migrations.undo_items import NOT_GIVEN_BACK, PERHAPS_OURS, Taken, of_job
-from bulk.manifest.manifest import Job
-from bulk.model import UNSEEN
+from bulk.engine.migrations.undo_items import NOT_GIVEN_BACK, PERHAPS_OURS, WITHHELD, Taken, of_job
+from bulk.ledger.records import Record
+from bulk.ledger.view import LedgerView
+from bulk.model import UNSEEN, OutcomeKind
+from bulk.operation import find
 from bulk_jobs.shared import hook_settings
+from tests.canaries import HOOK_SECRET
+from tests.ledger.samples import finished, opened
+from tests.manifest.making import a_job
 
 HOOK = {"org": "acme", "hook_id": 7}
+UPDATE = "organization-configuration.update"
 CONFIGURATION = {"org": "acme", "configuration_id": 9}
 URL = "https://hooks.example.com/bulk"
 LINK = "secret_scanning_push_protection_custom_link"
@@ -22,33 +26,18 @@ BYPASS = "secret_scanning_delegated_bypass_options"
 REVIEWER = {"reviewer_id": 3, "reviewer_type": "TEAM", "mode": "ALWAYS"}
 
 
-@dataclass
-class View:
-    """The ledger of a run with one job: for each item its operation's fields, its before-image, outcome and result."""
-
-    items: list[tuple[dict[str, Any], Any, str, Any]] = field(default_factory=list)
-
-    def open_items(self, job: int) -> list[int]:
-        return []
-
-    def last_index(self, job: int) -> int:
-        return len(self.items) - 1
-
-    def befores(self, job: int, start: int, stop: int) -> dict[int, Any]:
-        return {place: before for place, (_, before, _, _) in enumerate(self.items) if before is not UNSEEN}
-
-    def lines_of(self, job: int, indexes: list[int], most_bytes: int) -> Mapping[int, bytes]:
-        return {
-            place: msgspec.json.encode({"item": item, "outcome": outcome, "result": result, "error": None})
-            for place, (item, _, outcome, result) in enumerate(self.items)
-            if place in indexes
-        }
-
-
-def taken(name: str, item: dict[str, Any], before: Any, outcome: str = "succeeded", result: Any = None) -> list[Taken]:
-    """What of_job says of a run of one item."""
-    job = Job(0, "j", operation.find(name))
-    return list(of_job(View([(item, before, outcome, {} if result is None else result)]), job))  # type: ignore[arg-type]
+def taken(
+    run_dir: Path,
+    name: str,
+    item: dict[str, Any],
+    before: Any,
+    kind: OutcomeKind = OutcomeKind.SUCCEEDED,
+    result: dict[str, Any] | None = None,
+) -> list[Taken]:
+    """How the item of a run of one item is taken back."""
+    with opened(run_dir) as ledger:
+        ledger.commit([Record(0, replace(finished(0, kind, result=result or {}), item=item), before=before)])
+    return list(of_job(LedgerView(run_dir), a_job(find(name), [], number=0)))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +47,7 @@ def taken(name: str, item: dict[str, Any], before: Any, outcome: str = "succeede
         ("webhook.delete", HOOK, {"config": {"url": URL}, "events": []}, "at least 1 entry"),
         ("webhook.update-config", {**HOOK, "url": URL}, {"config": {"url": 7}}, "expected a string"),
         (
-            "organization-configuration.update",
+            UPDATE,
             {**CONFIGURATION, "secret_scanning": "disabled"},
             {"secret_scanning": "partially"},
             "expected one of",
@@ -66,29 +55,43 @@ def taken(name: str, item: dict[str, Any], before: Any, outcome: str = "succeede
         ("enterprise-security.update", {"enterprise": "acme", LINK: URL}, {LINK: "wiki/page"}, "expected a URL"),
     ],
 )
-def test_what_the_check_would_refuse_is_listed(name: str, item: dict[str, Any], before: Any, why: str) -> None:
+def test_what_the_check_would_refuse_is_listed(
+    name: str, item: dict[str, Any], before: Any, why: str, tmp_path: Path
+) -> None:
     """A value that was shown, and that no item can have, is the reason why its item is not taken back."""
-    (found,) = taken(name, item, before)
+    (found,) = taken(tmp_path, name, item, before)
     assert isinstance(found.way, Irreversible)
     assert found.way.why.startswith(NOT_GIVEN_BACK)
     assert why in found.way.why
 
 
-def test_what_is_shown_in_another_form_is_given_back() -> None:
+def test_what_is_shown_in_another_form_is_given_back(tmp_path: Path) -> None:
     """A switch that is shown as a number, and reviewers that are shown with the number of their configuration."""
     shown = {"config": {"url": URL, "insecure_ssl": 0}, "events": ["push"], "active": True}
-    (found,) = taken("webhook.delete", HOOK, hook_settings.image_of_hook(shown))
+    (found,) = taken(tmp_path / "hook", "webhook.delete", HOOK, hook_settings.image_of_hook(shown))
     assert isinstance(found.way, Undo)
     assert found.way.item["config"] == {"url": URL, "content_type": "form", "insecure_ssl": "0"}
     before = {BYPASS: {"reviewers": [{"security_configuration_id": 9, **REVIEWER}]}}
-    (found,) = taken("organization-configuration.update", {**CONFIGURATION, BYPASS: {"reviewers": []}}, before)
+    (found,) = taken(tmp_path / "list", UPDATE, {**CONFIGURATION, BYPASS: {"reviewers": []}}, before)
     assert isinstance(found.way, Undo)
     assert found.way.item[BYPASS] == {"reviewers": [REVIEWER]}
 
 
-def test_what_may_be_ours_is_listed() -> None:
+def test_what_may_be_ours_is_listed(tmp_path: Path) -> None:
     """An item that was refused and is as asked for is `unchanged`, and has a before-image; others of them have none."""
     item = {"owner": "acme", "repo": "api", "path": "a", "message": "m", "sha": "a" * 40}
-    assert taken("contents.delete", item, UNSEEN, "unchanged") == []
-    (found,) = taken("contents.delete", item, "a" * 40, "unchanged")
+    assert taken(tmp_path / "so", "contents.delete", item, UNSEEN, OutcomeKind.UNCHANGED) == []
+    (found,) = taken(tmp_path / "ours", "contents.delete", item, "a" * 40, OutcomeKind.UNCHANGED)
     assert found.way == Irreversible(PERHAPS_OURS)
+
+
+def test_a_mask_is_never_written(tmp_path: Path) -> None:
+    """failures.md row 62: what it was before looked like a secret, and is not kept: the item is listed instead. A mask
+    that is only compared does no harm."""
+    item, plain = {**CONFIGURATION, "description": "d"}, {"description": "all is well"}
+    (found,) = taken(tmp_path / "kept", UPDATE, item, plain, result={"description": "password=***"})
+    assert isinstance(found.way, Undo)
+    assert found.way.item["description"] == "all is well"
+    secret = {"description": f"see https://a.example/?token={HOOK_SECRET}"}
+    (found,) = taken(tmp_path / "withheld", UPDATE, item, secret, result={"description": "d"})
+    assert found.way == Irreversible(WITHHELD)
