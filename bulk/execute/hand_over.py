@@ -116,7 +116,10 @@ class HandOver:
         if record.save is not None and not isinstance(record.save[1], BodyFile):
             size += len(record.save[1])
         self.recorder.record(record, size, is_alone=tally.is_alone)
-        self._tell(job, outcome)
+        if outcome.error is None:
+            self._went_well.add(job.number)
+        else:
+            self._tell(job, outcome)
 
     def _tell(self, job: Job, outcome: Outcome) -> None:
         if outcome.error is None:

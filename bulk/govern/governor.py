@@ -224,14 +224,13 @@ class Governor:
         """Note that a request was answered, and let the answer change budgets, concurrency, pauses and trust."""
         now = self.clock.monotonic()
         queue = permit.queue
-        account = queue.account
+        account, granted = queue.account, permit.granted
         self._release(permit, now)
         if reply.status == 304:
             charges.give_back(permit)
         elif permit.window:
             charges.date(permit, reply)
-        self.heard(reply, permit.granted, now)
-        granted = permit.granted
+        self.heard(reply, granted, now)
         trip_s = now - granted
         queue.trip_s += pacing.TRIP_MEMORY * (trip_s - queue.trip_s)
         kind = verdict.kind

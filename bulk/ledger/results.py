@@ -89,8 +89,10 @@ def encode_all(group: Iterable[Finished]) -> tuple[bytearray, list[int]]:
         text += line
         lengths.append(len(line))
         result = finished.result
-        is_clean = type(result) is Encoded and result.is_clean
-        clean.append(min(len(line), len(result.text) + _BEHIND_RESULT) if is_clean else 0)
+        if type(result) is Encoded and result.is_clean:
+            clean.append(min(len(line), len(result.text) + _BEHIND_RESULT))
+        else:
+            clean.append(0)
     return redact_lines(text, lengths, clean)
 
 

@@ -8,7 +8,7 @@ Source: design.md §7; performance.md; failures.md rows 1-6, 8-11, 15, 24, 26, 2
 
 import asyncio
 import io
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -146,14 +146,14 @@ class Transport:
         self._session = self._outside = None
         await self._stack.aclose()
 
-    async def send(
+    def send(
         self,
         request: Request,
         token: Secret,
         stored: CacheEntry | None = None,
         may_leave: Callable[[], bool] | None = None,
         holder: Holder | None = None,
-    ) -> Reply | Failure:
+    ) -> Coroutine[Any, Any, Reply | Failure]:
         """Send `request` once, with the validators of `stored`, and read its answer. A 304 comes back as a 304.
 
         Args:
@@ -166,14 +166,14 @@ class Transport:
         target = target_of(self._base_path, request.path, request.query)
         conditions = self._conditions(request, stored, token) if stored is not None and not request.is_fresh else ()
         if self._pool is None or (data is not None and len(data) >= STREAMED_BYTES):
-            return await self._send_by_session(request, token, target, data, conditions, may_leave, holder)
+            return self._send_by_session(request, token, target, data, conditions, may_leave, holder)
         pool = self._pool
         start, lines = self._head(pool, request, token, data is not None)
         length = b"" if data is None else b"Content-Length: %d\r\n" % len(data)
         told = header_lines(conditions) if conditions else b""
         head = b"%b%b%b%b%b\r\n" % (start, target.encode(), lines, told, length)
         flight = self._deadlines.begin(may_leave)
-        return await self._exchange(request, flight, pool.send(head, data, flight), self._place, holder)
+        return self._exchange(request, flight, pool.send(head, data, flight), self._place, holder)
 
     async def _send_by_session(
         self,

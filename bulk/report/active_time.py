@@ -57,6 +57,8 @@ class Bins:
     def row(self, at_s: float) -> list[int]:
         """Return the counts of the bin that the moment `at_s` falls into (seconds of active time)."""
         place = int(at_s / self.length_s)
+        if place < len(self.counts):  # as nearly always
+            return self.counts[place]
         while place >= 4 * MOST_BINS:
             self._double()
             place = int(at_s / self.length_s)

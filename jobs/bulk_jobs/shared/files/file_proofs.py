@@ -91,7 +91,7 @@ def is_plain_json(reply: Reply) -> bool:
 
 def _flaw_of_file(reply: Reply) -> str:
     body = reply.body
-    is_file = isinstance(body, dict) and body.get("type") == "file"
+    is_file = type(body) is dict and body.get("type") == "file"
     return _flaw_of_whole(body) if is_file else "it is not a file"
 
 
@@ -125,7 +125,7 @@ def _flaw_of_directory(reply: Reply) -> str:
 
 def _flaw_of_whole(body: dict[str, Any]) -> str:
     content, encoding, size = body.get("content"), body.get("encoding"), body.get("size")
-    if encoding == "base64" and isinstance(content, str):
+    if encoding == "base64" and type(content) is str:
         if not isinstance(size, int) or size == _decoded_bytes(content):
             return ""
         return "its content does not have the size that it names"
