@@ -2,11 +2,11 @@
 
 The `Link` of a page leads to the next one, but only its query is used and the path stays the same, so that no link can
 lead out of the platform. Where no page has a `Link`, the next one is asked for by its number after each page that is
-exactly full, and where a `Link` names the last page alone, until that one. A list whose links repeat a page, or that
-goes on for ever, is unusable: a part of a list is never passed off as the whole. While a list is read, others may
-change it: a new entry moves others to the next page, where they come once more and are left out, and a deletion moves
-entries to the page before, so that they are missed. Source: specification, Conventions (pagination); failures.md rows
-12, 30.
+full (`urls.fills_page`), and where a `Link` names the last page alone, until that one. A list whose links repeat a
+page, or that goes on for ever, is unusable: a part of a list is never passed off as the whole. While a list is read,
+others may change it: a new entry moves others to the next page, where they come once more and are left out, and a
+deletion moves entries to the page before, so that they are missed. Source: specification, Conventions (pagination);
+failures.md rows 12, 30.
 """
 
 from collections.abc import Generator
@@ -108,7 +108,10 @@ def read_all(
         before, empty = found, 0 if found else empty + 1
         is_unchanged = is_unchanged and reply.is_unchanged
         first = reply.body if len(seen) == 1 else first
-        if not _goes_on(reply, len(seen), is_full=not is_linked and len(found) == per_page):
+        if len(seen) == 1 and not is_linked and urls.fills_page(len(found), per_page):
+            per_page = len(found)  # pages may be smaller than was asked for, and are counted by their own size
+            asked = urls.query(**parameters, per_page=per_page)
+        if not _goes_on(reply, len(seen), is_full=not is_linked and len(found) >= per_page):
             return Listing(entries=entries, pages=len(seen), first=first, is_unchanged=is_unchanged)
         following = _query_of_next(reply, path, asked, len(seen) + 1)
         flaw = _flaw_of_next(following, seen, most_pages, empty)
@@ -171,8 +174,8 @@ def _sorted(query: str) -> tuple[str, ...]:
 
 
 def _goes_on(reply: Reply, page: int, *, is_full: bool) -> bool:
-    """Return whether a list has a page after this one, as far as its links tell; `is_full`: it has no links, and as
-    many entries as were asked for."""
+    """Return whether a list has a page after this one, as far as its links tell; `is_full`: it has no links, and its
+    page is full."""
     return is_full or urls.has_next_link(reply.headers) or urls.has_later_page(reply.headers, page)
 
 
