@@ -255,6 +255,11 @@ class ProvesAbsence(Operation[ItemT]):
         """
         raise TypeError(f"{type(self).__name__} proves absence and lacks steps_or_absent()")
 
+    def place(self, item: ItemT) -> str:
+        """Return the path of a thing with a number, such as `/orgs/acme/hooks/12`; empty: it has none. While the run
+        has just created the thing, its absence is not believed."""
+        return ""
+
 
 class PlannedOnce(Operation[ItemT]):
     """An operation that fixes a part of each item before it is first sent, so that a repeat asks for the same."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from bulk.capabilities import ProvesAbsence
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.preview import Planned
 from bulk.execute.requests.context import RequestContext, Tried, outcome_of
@@ -158,7 +159,10 @@ class ItemRun:
         shared, tries = self._shared, 0
         while isinstance(ended, Outcome):
             now = shared.clock.monotonic()
-            pause_s = shared.recent_creations.pause_s(ended, self._asked, tries, now)
+            asked = self._asked
+            if ended.is_missing and isinstance(self._operation, ProvesAbsence):
+                asked = self._operation.place(self._item)
+            pause_s = shared.recent_creations.pause_s(ended, asked, tries, now)
             if not pause_s and self.effect is None:
                 pause_s = shared.recent_writes.doubt_s(self._operation, self._item, ended, now)
             if pause_s <= 0.0:

@@ -88,6 +88,9 @@ class GetWebhook(ProvesAbsence[HookItem], Returns[Webhook]):
     def steps_or_absent(self, item: HookItem) -> Steps:
         return _unless_listed(item, lambda hook: hook)
 
+    def place(self, item: HookItem) -> str:
+        return hook_path(item)
+
 
 class GetWebhookConfig(ProvesAbsence[HookItem], Returns[WebhookConfig]):
     """Read the configuration of a webhook: where its events go, and how. Its secret is masked.
@@ -114,6 +117,9 @@ class GetWebhookConfig(ProvesAbsence[HookItem], Returns[WebhookConfig]):
 
     def steps_or_absent(self, item: HookItem) -> Steps:
         return _unless_listed(item, lambda hook: hook["config"])
+
+    def place(self, item: HookItem) -> str:
+        return hook_path(item)
 
 
 class CreateWebhookItem(OrganizationItem, frozen=True, kw_only=True):
