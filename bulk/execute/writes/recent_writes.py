@@ -6,7 +6,8 @@ blob would be taken for another writer's, or a missing file for the effect of ou
 write the next item is told what that write left, and does not look: the platform's own comparison guards the item. If
 the item loses an answer, the loss is settled when that time is over. Where the platform compares nothing, as with a
 webhook, the next item looks once more when that time is over, unless its look shows what was left; and a creation does
-not believe that its like is there while that may just have been deleted. A thing that was just created counts as changed.
+not believe that its like is there while that may just have been deleted. A thing that was just created counts as
+changed.
 
 A platform may show a new organization or configuration only a moment after its 201: a request for it at once gets
 404. So within the settle time of a creation a 404 whose path names what was created is no answer yet: the item starts
