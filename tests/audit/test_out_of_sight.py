@@ -50,6 +50,20 @@ def test_what_can_not_be_read_is_not_fixed(nights):
     assert told(nights)[-1]["events"] == ["recovery"]
 
 
+def test_what_left_the_list_is_no_cure(nights):
+    """An item with a violation leaves the list: the violation counts as fixed, and a note says that nobody has read it
+    again. No note is told of one that was read and is there now, nor the night after."""
+    assert nights.result()[0] == 7
+    nights.put(ABSENT, "* @acme-eng/owners\n")
+    nights.items.pop()
+    nights.write(policies=["owners.sql"])
+    note = "owners: 1 of its 2 fixed violations may be of items that left the list, which nobody has read again."
+    said = nights.audit().out
+    assert f"Note: {note}" in said.splitlines(), said
+    code, after = nights.result()
+    assert (code, after["judgement"]["notes"]) == (0, [])
+
+
 def test_a_night_that_reads_nothing_is_a_failure_and_no_recovery(nights):
     """All is out of sight: violations stay unknown, the target is told of a failure, and of a recovery afterwards."""
     nights.items = nights.items[1:]

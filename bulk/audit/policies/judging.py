@@ -18,6 +18,7 @@ from bulk.audit.tables.columns import COMMON, table_of
 from bulk.flaws import Flaws, unknown_name
 from bulk.manifest.manifest import Manifest
 from bulk.redaction import redact, redact_json, shows_secret
+from bulk.report.render.formatting import counted
 
 MOST_ROWS = 1_000_000
 """Rows of one policy that are taken (count)."""
@@ -125,6 +126,7 @@ def judge(
     task: Task,
     before: Mapping[str, Violation],
     lost: Sequence[tuple[str, Mapping[str, Any]]] = (),
+    removed: Sequence[tuple[str, Mapping[str, Any]]] = (),
     *,
     items: int,
     at: str,
@@ -135,6 +137,7 @@ def judge(
         task: task that makes the tables; the queries are added here.
         before: violations of the night before that were not fixed then, by fingerprint.
         lost: items that could be read before and can't be read now, each with the name of its operation's table.
+        removed: items that have left the list since the night before, likewise.
         items: items of the run (count).
         at: when the run began (RFC 3339).
 
@@ -172,7 +175,7 @@ def judge(
     return Judgement(
         policies=tuple(_result(policy, counts, items) for policy in policies),
         violations=tuple(sorted(violations, key=_place)),
-        notes=(*_notes(waivers, night.used, night.today), *_cut(rows_of)),
+        notes=(*_notes(waivers, night.used, night.today), *_cut(rows_of), *_not_read(policies, gone, removed)),
     )
 
 
@@ -286,6 +289,18 @@ def _cut(rows_of: Mapping[str, int]) -> Iterator[str]:
     for policy, rows in rows_of.items():
         if rows > MOST_ROWS:
             yield f"{policy} returns more than {MOST_ROWS:,} rows: no more were looked at, and others may be next time."
+
+
+def _not_read(
+    policies: Sequence[Policy], gone: Sequence[Violation], removed: Sequence[tuple[str, Mapping[str, Any]]]
+) -> Iterator[str]:
+    for policy in policies if removed else ():
+        fixed = [violation for violation in gone if violation.policy == policy.name and violation.status == FIXED]
+        left = OutOfSight(policy, removed)
+        unread = sum(left.hides(violation.key) for violation in fixed)
+        if unread:
+            of = f"{unread:,} of its {counted(len(fixed), 'fixed violation')}"
+            yield f"{policy.name}: {of} may be of items that left the list, which nobody has read again."
 
 
 def _line_of(message: str) -> int:
