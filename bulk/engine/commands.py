@@ -18,7 +18,7 @@ from bulk.bundle.checked import source_path
 from bulk.check.plan import LATENCY_S, Plan, plan
 from bulk.clock import Clock, iso_utc
 from bulk.engine.again import Again
-from bulk.engine.asked_limits import ToldLimits, ask_limits
+from bulk.engine.credentials.asked_limits import ToldLimits, ask_limits
 from bulk.engine.credentials.payers import budgets_of, find_payers, together
 from bulk.engine.execution import MANIFEST, check_items, credentials_of, execute
 from bulk.engine.origin import Origin

@@ -93,15 +93,25 @@ def test_a_night_that_reads_nothing_is_a_failure_and_no_recovery(nights):
         ("SELECT t.org AS org, id, two, '' AS said FROM t", {"org": "org-2"}, "fixed"),
         ("SELECT b.a.org, id, two, '' AS said FROM (SELECT *, {org: org} AS a FROM t) b", {"org": "org-2"}, "unknown"),
         ("SELECT upper(org) AS org, id, two, '' AS said FROM t", {"org": "org-2"}, "unknown"),
+        ("SELECT upper(org) org, id, two, '' AS said FROM t", {"org": "org-2"}, "unknown"),
+        ("SELECT two \"org\", id, two, '' AS said FROM t", {"org": "org-2"}, "unknown"),
+        ("SELECT CASE WHEN id > 0 THEN org END\n  org, id, two, '' AS said FROM t", {"org": "org-2"}, "unknown"),
+        ("SELECT org: upper(org), id, two, '' AS said FROM t", {"org": "org-2"}, "unknown"),
+        ("SELECT u.* FROM (SELECT upper(org), id, two, '' FROM t) AS u(org, id, two, said)", {"org": "o"}, "unknown"),
+        ("WITH u(org, id, two, said) AS (SELECT upper(org), id, two, '' FROM t) FROM u", {"org": "o"}, "unknown"),
+        ("SELECT DISTINCT org, id, two, 'its org' AS said FROM t -- it's every org", {"org": "org-2"}, "fixed"),
+        ("SELECT org, id, two, /* its org: */ '' AS said FROM t WHERE org::text = org AND", {"org": "org-2"}, "fixed"),
+        ("SELECT org, id, two, '' AS said FROM t WHERE true AND org LIKE org AND", {"org": "org-2"}, "fixed"),
         ("SELECT 'org-1' AS org, id, two, '' AS said FROM t", {"org": "org-2"}, "unknown"),
         ("SELECT org, id, two, '' AS said FROM t", {"repo": "r"}, "unknown"),
     ],
 )
 def test_whose_violation_is_gone_decides_what_it_is(sql, lost, status):
     """It is fixed where its key tells it apart from all that can't be read, and else unknown."""
-    odd = policy(f"{sql} WHERE id = 1")
+    sql = sql if sql.endswith(" AND") else f"{sql}\nWHERE"
+    odd = policy(f"{sql} id = 1")
     before = {each.fingerprint: each for each in judged([odd]).violations}
-    gone = policy(f"{sql} WHERE id = -1")
+    gone = policy(f"{sql} id = -1")
     (found,) = judged([gone], before=before, lost=[("t", lost)]).violations
     assert found.status == status
     (found,) = judged([gone], before=before, lost=[("other_table", lost)]).violations

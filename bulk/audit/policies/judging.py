@@ -2,6 +2,7 @@
 
 import datetime
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -112,7 +113,7 @@ def bind(policies: Sequence[Policy], manifest: Manifest) -> None:
                 policy = by_name[line["query"]]
                 left.remove(policy)
                 for column, why in _flaws_of(policy, line["columns"]):
-                    flaws.add(policy.path, 1, column, why)
+                    flaws.add(policy.path, _line_with(policy.sql, column), column, why)
         except QueryFlaw as flaw:
             policy = by_name[flaw.query]
             left.remove(policy)
@@ -204,7 +205,7 @@ def _flaws_of(policy: Policy, columns: Sequence[str]) -> Iterator[tuple[str, str
     """Yield each column that a policy needs and its rows don't have exactly once, with the flaw."""
     for column in policy.columns:
         if column not in columns:
-            yield column, unknown_name(column, columns, "column")
+            yield column, f"{unknown_name(column, columns, 'column')}; AS gives a column a name"
         elif columns.count(column) > 1:
             yield column, "is the name of several columns; give the others another name, with AS"
 
@@ -308,6 +309,12 @@ def _line_of(message: str) -> int:
     place = message.find("LINE ")
     digits = message[place + 5 :].partition(":")[0] if place >= 0 else ""
     return int(digits) if digits.isdecimal() else 1
+
+
+def _line_with(text: str, column: str) -> int:
+    """Return the line that names a column first: that is the one with the key, or with the message."""
+    found = re.search(rf"\b{re.escape(column)}\b", text)
+    return text.count("\n", 0, found.start()) + 1 if found else 1
 
 
 def _told(message: str, tables: Mapping[str, Any]) -> str:
