@@ -167,12 +167,12 @@ def has_later_page(headers: Mapping[str, str], page: int) -> bool:
     return number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS and int(number) > page
 
 
-def fills_page(entries: int, asked: int) -> bool:
-    """Return whether a page without a `Link`, of which `asked` entries were asked for, may be followed by another.
+def page_size(entries: int, asked: int) -> int:
+    """Return how many entries a page may hold where `asked` were asked for, and the first page has `entries`.
 
-    A platform may give fewer entries than were asked for, so that a round number of them may be all that a page holds.
+    A platform may give fewer than were asked for, so that a round number of them may be all that a page holds.
     """
-    return entries >= asked or entries in ROUND_SIZES
+    return entries if entries >= asked or entries in ROUND_SIZES else asked
 
 
 def within_base(target: str, base_url: str, current: str) -> str | None:
