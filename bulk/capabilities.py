@@ -133,10 +133,8 @@ class LooksBack(Operation[ItemT]):
     have made, or write again what they can't read or don't compare."""
 
     def steps_to_look_back(self, item: ItemT) -> Steps:
-        """Do what `steps` does, to find out whether an item that was done is still done: then it is unchanged.
-
-        A value that can't be read, such as a secret, counts as it was sent.
-        """
+        """Do what `steps` does, to find out whether an item that was done is still done: then it is unchanged. A value
+        that can't be read, such as a secret, counts as it was sent."""
         return self.steps(item)
 
 
@@ -166,8 +164,7 @@ class Combinable(Operation[ItemT]):
 
     def size_combined(self, item: ItemT) -> int:
         """Return the size of `item` in a combined request (count, 1 or more): all sizes together are at most
-        `most_combined`.
-        """
+        `most_combined`."""
         return 1
 
     def steps_combined(self, items: Sequence[ItemT]) -> CombinedSteps:
@@ -255,13 +252,16 @@ class ProvesAbsence(Operation[ItemT]):
         """
         raise TypeError(f"{type(self).__name__} proves absence and lacks steps_or_absent()")
 
+    def place(self, item: ItemT) -> str:
+        """Return the path of a thing with a number, whose absence is doubted while the run has just created it."""
+        return ""
+
 
 class PlannedOnce(Operation[ItemT]):
     """An operation that fixes a part of each item before it is first sent, so that a repeat asks for the same."""
 
     def planned(self, item: ItemT, began_at: float) -> ItemT:
-        """Return `item` with the part that has to be fixed before it is first sent, so that a repeat asks for the same;
-        here, `item` as it is.
+        """Return `item` with that part fixed; here, `item` as it is.
 
         Args:
             began_at: when the run was begun (UTC epoch seconds, platform time); a resume or a retry gives the same.

@@ -28,6 +28,9 @@ LONGEST_CHARS = 8_000
 MOST_PARAMETERS = 50
 MOST_DIGITS = 9
 
+ROUND_SIZES = frozenset((*range(10, 100, 10), 15, 25, 75, 16, 32, 64))
+"""Sizes at which a platform may cut its pages, whatever was asked for (entries)."""
+
 
 def segment(name: str | int) -> str:
     """Return one path segment, percent-encoded; `ent:platform` becomes `ent%3Aplatform`, a slash becomes `%2F`.
@@ -162,6 +165,14 @@ def has_later_page(headers: Mapping[str, str], page: int) -> bool:
     except ValueError:
         return False
     return number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS and int(number) > page
+
+
+def page_size(entries: int, asked: int) -> int:
+    """Return how many entries a page may hold where `asked` were asked for, and the first page has `entries`.
+
+    A platform may give fewer than were asked for, so that a round number of them may be all that a page holds.
+    """
+    return entries if entries >= asked or entries in ROUND_SIZES else asked
 
 
 def within_base(target: str, base_url: str, current: str) -> str | None:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import msgspec
 
 from bulk.audit import history as places
-from bulk.audit.comparison.drift import LOST, Drift, ItemChange, compare_night
+from bulk.audit.comparison.drift import LOST, REMOVED, Drift, ItemChange, compare_night
 from bulk.audit.history import History, Night
 from bulk.audit.page.page import page_of
 from bulk.audit.policies.judging import FIXED, KNOWN, NEW, UNKNOWN, WAIVED, Judgement, Violation, bind, judge
@@ -126,8 +126,11 @@ def _judged(prepared: Prepared, history: History, run_dir: Path, report: Report)
     write_rows(CHANGES, (_row_of(change, run_dir.name) for change in changes), tables["changes"])
     known = _known(history, good[-1].run) if good else {}
     task = tables_of_night(tables)
-    lost = [(table_name(change.operation), change.item) for change in changes if change.kind == LOST]
-    judgement = judge(prepared.policies, prepared.waivers, task, known, lost, items=report.done, at=at)
+    lost, removed = (
+        [(table_name(change.operation), change.item) for change in changes if change.kind == kind]
+        for kind in (LOST, REMOVED)
+    )
+    judgement = judge(prepared.policies, prepared.waivers, task, known, lost, removed, items=report.done, at=at)
     violations = (_row_of_violation(each, run_dir.name) for each in judgement.violations)
     write_rows(VIOLATIONS, violations, history.place(places.VIOLATIONS, run_dir.name, ".parquet"))
     verdict = _verdict(judgement, drift)

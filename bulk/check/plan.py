@@ -5,7 +5,7 @@ of `forecast` predicts the end for both, and for the case that some answers are 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -81,6 +81,7 @@ class BucketPlan(msgspec.Struct, frozen=True, kw_only=True):
         least_done_at, most_done_at: when the last request could be sent (UTC epoch seconds); None: never.
         window_s: length of a window (seconds); None: no limit.
         is_window_seen: that length was seen; otherwise it is an estimate.
+        is_known: the platform has said what the limit is, or that there is none; otherwise none is counted with.
     """
 
     credential: str
@@ -97,6 +98,7 @@ class BucketPlan(msgspec.Struct, frozen=True, kw_only=True):
     most_done_at: float | None
     window_s: float | None = None
     is_window_seen: bool = True
+    is_known: bool = True
 
     @property
     def is_judged(self) -> bool:
@@ -161,19 +163,27 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     payers: tuple[PayerPlan, ...] = ()
 
 
-def plan(checked: Checked, buckets: Sequence[BucketStatus], now: float, *, latency_s: float = LATENCY_S) -> Plan:
+def plan(
+    checked: Checked,
+    buckets: Sequence[BucketStatus],
+    now: float,
+    *,
+    latency_s: float = LATENCY_S,
+    unknown: Collection[str] = (),
+) -> Plan:
     """Return the plan of a run of `checked`.
 
     Args:
         buckets: the buckets in use, as `GET /rate_limit` tells of them; one that is missing has no limit.
         now: UTC epoch seconds, from the same clock as `reset_at` of the buckets.
         latency_s: measured time from a request to its answer (seconds).
+        unknown: names of the credentials whose limits the platform did not tell.
     """
     manifest = checked.manifest
     pairs = list(zip(manifest.jobs, checked.jobs, strict=True))
     jobs = tuple(_job(job, found) for job, found in pairs)
     known = {(bucket.credential, bucket.category): bucket for bucket in buckets}
-    used = _buckets(jobs, known, manifest.limits, now)
+    used = _buckets(jobs, known, manifest.limits, now, unknown)
     least_at, most_at, lossy_at = predict(manifest.jobs, checked.jobs, known, manifest.limits, latency_s, now)
     lanes = [(lane_units(found) * item_s(job, found, found.most_requests, latency_s), found) for job, found in pairs]
     longest_s, longest = max(lanes, key=lambda lane: lane[0], default=(0.0, None))
@@ -237,7 +247,7 @@ def _sum(parts: Sequence[Savings]) -> Savings:
 
 
 def _buckets(
-    jobs: Sequence[JobPlan], known: Mapping[Key, BucketStatus], limits: Limits, now: float
+    jobs: Sequence[JobPlan], known: Mapping[Key, BucketStatus], limits: Limits, now: float, unknown: Collection[str]
 ) -> tuple[BucketPlan, ...]:
     wanted: dict[Key, list[int]] = {}
     for job in jobs:
@@ -262,6 +272,7 @@ def _buckets(
                 reset_at=bucket.reset_at,
                 window_s=window_s,
                 is_window_seen=bucket.limit is None or bucket.window_s is not None,
+                is_known=credential not in unknown,
                 least_requests=least,
                 most_requests=most,
                 least_windows=ends[0][0],

@@ -6,36 +6,29 @@ Reading order of the whole: README → `bulk/__init__.py` → this file → `run
 import contextlib
 import re
 import shlex
-import statistics
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
 from bulk.bundle.checked import source_path
-from bulk.check.plan import Plan, plan
+from bulk.check.plan import LATENCY_S, Plan, plan
 from bulk.clock import Clock, iso_utc
 from bulk.engine.again import Again
+from bulk.engine.credentials.asked_limits import ToldLimits, ask_limits
 from bulk.engine.credentials.payers import budgets_of, find_payers, together
 from bulk.engine.execution import MANIFEST, check_items, credentials_of, execute
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
-from bulk.errors import CredentialRefused, RunDirectoryError, RunStopped
-from bulk.forecast import window_length
-from bulk.govern.permits.accounts import CredentialSource
-from bulk.govern.rate_limit_poller import ASK_LIMITS
-from bulk.govern.server_clock import ServerClock
+from bulk.errors import RunDirectoryError
 from bulk.items.sources import STDIN
 from bulk.ledger.directory import unusable
-from bulk.manifest.manifest import Manifest, Platform
+from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest, read_platform
-from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.auth.credentials import Credential
-from bulk.platform.classification import Limits, VerdictKind, classify, date_from_headers, limits_from_body
-from bulk.platform.transport import Transport
 from bulk.report.record import Report
 from bulk.status import BucketStatus, Display, Silence
 from bulk.storage.disk_threads import beside
@@ -60,8 +53,6 @@ LATENCY_ASKS = 5
 LOOK_S = 10.0
 RESET_LAG_S = 0.1
 """How long a plan waits at most for the next window, and how long after the end of the current one (seconds)."""
-
-NOT_ASKED = Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.CONNECTION, message="not asked")
 
 
 async def run_manifest(
@@ -186,7 +177,7 @@ async def plan_manifest(
 
     Only `GET /rate_limit` is sent, and for pools and Apps the requests that find their payers. Where the end depends on
     the length of a window that was not seen, and the current window ends within `LOOK_S`, wait for the next one, which
-    shows its length.
+    shows its length. Where the question is sent and gets no answer, plan without limits, and say so in a note.
 
     Raises:
         BulkError: the manifest can't be used, or the platform can't be asked.
@@ -203,12 +194,15 @@ async def plan_manifest(
         async def planned() -> Plan:
             plain = {name: each for name, each in credentials.items() if isinstance(each, Credential)}
             sources = {**{name: plain[name] for name in used if name in plain}, **payers.sources}
-            told = await _ask_limits(manifest.platform, sources, list(sources), clock, asks=LATENCY_ASKS)
+            names = list(sources)
+            told = await ask_limits(manifest.platform, sources, names, clock, asks=LATENCY_ASKS, may_be_silent=True)
             needed = [bucket for bucket in told.buckets if (bucket.credential, bucket.category) in categories]
             joined, shown = budgets_of(payers, told.buckets, clock.now())
-            found = plan(checked, [*needed, *joined], clock.now(), latency_s=told.latency_s)
+            latency_s = told.latency_s or LATENCY_S
+            found = plan(checked, [*needed, *joined], clock.now(), latency_s=latency_s, unknown=told.silent)
             buckets = tuple(together(bucket, shown, manifest.limits.reserve) for bucket in found.buckets)
-            return msgspec.structs.replace(found, buckets=buckets, payers=shown, notes=(*found.notes, *payers.notes))
+            notes = (*found.notes, *payers.notes, *told.notes)
+            return msgspec.structs.replace(found, buckets=buckets, payers=shown, notes=notes)
 
         found = await planned()
         resets = [bucket.reset_at - found.at for bucket in found.buckets if bucket.is_judged and bucket.reset_at]
@@ -219,10 +213,8 @@ async def plan_manifest(
         return await planned()
 
 
-async def ask_budgets(manifest: Manifest, environ: Mapping[str, str]) -> tuple[list[BucketStatus], float]:
-    """Return the status of every bucket that the jobs of a manifest use, and how long an answer took (seconds).
-
-    `reset_at` is in seconds from now.
+async def ask_budgets(manifest: Manifest, environ: Mapping[str, str]) -> ToldLimits:
+    """Return the limits of all buckets that the jobs of a manifest use; there, `reset_at` is in seconds from now.
 
     Raises:
         BulkError: the platform can't be asked.
@@ -231,13 +223,13 @@ async def ask_budgets(manifest: Manifest, environ: Mapping[str, str]) -> tuple[l
     credentials = credentials_of(manifest, environ, clock)
     plain = {name: each for name, each in credentials.items() if isinstance(each, Credential)}
     used = [name for name in sorted({job.credential for job in manifest.jobs}) if name in plain]
-    told = await _ask_limits(manifest.platform, plain, used, clock, asks=LATENCY_ASKS)
+    told = await ask_limits(manifest.platform, plain, used, clock, asks=LATENCY_ASKS, may_be_silent=True)
     now = clock.now()
     buckets = [
         msgspec.structs.replace(bucket, reset_at=None if bucket.reset_at is None else max(0.0, bucket.reset_at - now))
         for bucket in told.buckets
     ]
-    return buckets, told.latency_s
+    return replace(told, buckets=buckets)
 
 
 async def rate_limits(*, overrides: Overrides, environ: Mapping[str, str]) -> list[BucketStatus]:
@@ -253,82 +245,7 @@ async def rate_limits(*, overrides: Overrides, environ: Mapping[str, str]) -> li
         for name, source in platform.credentials.items()
         if name in overrides.credentials or not overrides.credentials
     }
-    return (await _ask_limits(platform, sources, sorted(sources), clock)).buckets
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """The limits that the platform reported; `latency_s`: how long an answer took (seconds)."""
-
-    buckets: list[BucketStatus]
-    latency_s: float
-
-
-async def _ask_limits(
-    platform: Platform, sources: Mapping[str, CredentialSource], names: Sequence[str], clock: Clock, *, asks: int = 1
-) -> _Told:
-    """Ask for the limits of each credential; of the first one `asks` times, to time all answers but the very first."""
-    buckets: list[BucketStatus] = []
-    took_s: list[float] = []
-    time = ServerClock.from_local(clock.now(), clock.monotonic())
-    for name in names:
-        source = sources[name]
-        if isinstance(source, Credential):
-            await source.opened()
-    tokens = {name: sources[name].read() for name in names}
-    async with Transport(platform, concurrency=1, request_timeout_s=30.0, clock=clock) as transport:
-        for name, token in tokens.items():
-            answer: Reply | Failure = NOT_ASKED
-            for _ in range(asks if name == names[0] else 1):
-                sent = clock.monotonic()
-                heard = await transport.send(ASK_LIMITS, token, None)
-                took_s.append(clock.monotonic() - sent)
-                if isinstance(answer, Failure) or (isinstance(heard, Reply) and heard.status == answer.status):
-                    answer = heard
-                date = date_from_headers(heard.headers) if isinstance(heard, Reply) else None
-                if date is not None:
-                    time.observe(date, sent, clock.monotonic())
-            if isinstance(answer, Failure):
-                raise RunStopped(f"{platform.base_url} can't be reached: {answer.message}")
-            verdict = classify(ASK_LIMITS, answer, platform.vendor)
-            if verdict.kind is VerdictKind.UNAUTHORIZED:
-                raise CredentialRefused(name, f"the platform refused the credential {name!r} (401): {verdict.message}")
-            if verdict.kind is not VerdictKind.ACCEPTED:
-                raise RunStopped(f"GET /rate_limit: {verdict.message}")
-            if answer.status == 404:
-                buckets.append(BucketStatus(credential=name, category="core", limit=None, remaining=None))
-            ahead_s, date = _ahead_s(time, clock), date_from_headers(answer.headers)
-            buckets.extend(
-                _bucket(name, category, limits, ahead_s, clock.now() if date is None else date - ahead_s)
-                for category, limits in limits_from_body(answer.body).items()
-            )
-    return _Told(buckets, statistics.median(took_s[1:asks] or took_s or [0.0]))
-
-
-def _ahead_s(time: ServerClock, clock: Clock) -> float:
-    """Return how far the platform's clock is ahead of this machine's (seconds); 0.0 where the two may agree."""
-    now, monotonic = clock.now(), clock.monotonic()
-    if not time.is_known or time.earliest(monotonic) <= now <= time.latest(monotonic):
-        return 0.0
-    return time.middle(monotonic) - now
-
-
-def _bucket(credential: str, category: str, limits: Limits, ahead_s: float, told_at: float) -> BucketStatus:
-    """Return the status of one bucket. A bucket that is untouched shows how long its windows are.
-
-    Args:
-        told_at: the second in which the platform told of it (UTC epoch seconds); a window begins at a whole second.
-    """
-    reset_at = float(limits.reset) - ahead_s
-    is_whole = limits.remaining >= limits.limit and reset_at > told_at
-    return BucketStatus(
-        credential=credential,
-        category=category,
-        limit=limits.limit,
-        remaining=limits.remaining,
-        reset_at=reset_at,
-        window_s=window_length(category, limits.limit, limits.remaining, reset_at - told_at) if is_whole else None,
-    )
+    return (await ask_limits(platform, sources, sorted(sources), clock)).buckets
 
 
 def new_run_dir(name: str, clock: Clock) -> Path:

@@ -12,11 +12,13 @@ Source: operations.md; failures.md rows 4-7, 22, 24, 42, 78.
 """
 
 import logging
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 
+from bulk.capabilities import ProvesAbsence
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.preview import Planned
 from bulk.execute.requests.context import RequestContext, Tried, outcome_of
@@ -24,7 +26,7 @@ from bulk.execute.requests.retry_budget import RetryBudget, pause_s
 from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.shared import Shared
 from bulk.execute.writes.late_writes import LateWrite, folded
-from bulk.execute.writes.settle import LostWrite, lost_again, lost_write_of
+from bulk.execute.writes.settle import LostWrite, lost_again, lost_write_of, never_shown, what_came
 from bulk.execute.writes.write_loop import WriteLoop, is_in_progress
 from bulk.manifest.manifest import Entry
 from bulk.model import (
@@ -117,8 +119,11 @@ class ItemRun:
         """Return the outcome, over as many rounds as it takes. `ended`: how the steps ended the first time."""
         ended = await self._when_it_is_there(ended)
         refusal: Outcome | None = None
+        came: Counter[str] = Counter()
         while True:
             is_limited = False
+            if isinstance(ended, LostWrite | _Again):
+                came[what_came(ended if isinstance(ended, LostWrite) else None)] += 1
             if isinstance(ended, LostWrite):
                 if self._lost_write is not None:
                     self._may_still_arrive(ended)
@@ -146,7 +151,7 @@ class ItemRun:
             ended = await self._when_it_is_there(await self.steps())
         if refusal is not None and self._lost_write is None:
             return await self._unless_it_was_done(refusal)
-        return unknown(f"sent {retry_budget.number + 1} times, each answer was lost, and reading back did not show it")
+        return unknown(never_shown(came))
 
     def _is_gone(self, ended: Outcome) -> bool:
         """Return whether nothing was sent, because what the approved plan has seen is not there any more."""
@@ -158,7 +163,10 @@ class ItemRun:
         shared, tries = self._shared, 0
         while isinstance(ended, Outcome):
             now = shared.clock.monotonic()
-            pause_s = shared.recent_creations.pause_s(ended, self._asked, tries, now)
+            asked = self._asked
+            if ended.is_missing and isinstance(self._operation, ProvesAbsence):
+                asked = self._operation.place(self._item)
+            pause_s = shared.recent_creations.pause_s(ended, asked, tries, now)
             if not pause_s and self.effect is None:
                 pause_s = shared.recent_writes.doubt_s(self._operation, self._item, ended, now)
             if pause_s <= 0.0:

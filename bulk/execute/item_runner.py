@@ -111,7 +111,12 @@ class ItemRunner:
                 served = shared.sender.served
                 ended = await life.steps()
                 looked_into = _OF_READS if operation.is_read else _OF_WRITES
-                if not life.is_in_doubt and isinstance(ended, Outcome) and ended.kind not in looked_into:
+                if (
+                    not life.is_in_doubt
+                    and isinstance(ended, Outcome)
+                    and ended.kind not in looked_into
+                    and not ended.is_missing
+                ):
                     outcome = ended  # nearly always
                 else:
                     outcome = await life.go_on(ended, RetryBudget(served))
@@ -154,7 +159,7 @@ class ItemRunner:
         if may_create(operation, effect):
             tally.new_names = names_made(operation, item, effect, outcome)
             self.shared.recent_creations.add(tally.new_names, self.shared.clock.monotonic())
-        if not tally.is_alone or isinstance(operation, ChangesThings):
+        if not tally.is_alone or tally.new_names or isinstance(operation, ChangesThings):
             self.shared.recent_writes.add(operation, item, effect, outcome, self.shared.clock.monotonic())
 
     async def complete(self, operation: AnyOperation, entry: Entry) -> Item:

@@ -186,9 +186,9 @@ class RateLimitPoller:
             name: (queue.bucket.mark, queue.bucket.in_flight) for name, queue in account.queues.items() if queue.bucket
         }
         sent, wishes = self._clock.monotonic(), account.wishes
-        answer: tuple[Reply, Verdict] | Failure = NO_ANSWER
-        with anyio.move_on_after(PATIENCE_S):
-            answer = await self._ask(account.token)
+        answer = await self._answer()
+        if answer is None:
+            return
         now = account.polled = self._clock.monotonic()
         account.was_asked = True
         for name, queue in account.queues.items():
@@ -214,6 +214,25 @@ class RateLimitPoller:
         for name, queue in account.queues.items():
             if queue.tokens is not None:
                 queue.tokens.look(is_unlimited=name not in told)
+
+    async def _answer(self) -> tuple[Reply, Verdict] | Failure | None:
+        """Ask, and return what came within `PATIENCE_S`; None: the token was refused meanwhile, and the question with
+        it is given up, so that a renewal does not wait for its answer."""
+        account, answer = self._account, None
+
+        async def watch() -> None:
+            while account.trust is not Trust.FROZEN:
+                account.wake_event = anyio.Event()
+                await account.wake_event.wait()
+            scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            scope = group.cancel_scope
+            scope.deadline = anyio.current_time() + PATIENCE_S
+            group.start_soon(watch)
+            answer = await self._ask(account.token)
+            scope.cancel()
+        return answer or (None if account.trust is Trust.FROZEN else NO_ANSWER)
 
     def _unanswered(self, failure: Failure) -> None:
         """Note that a question got no answer. Only one that never left says that the platform is out of reach; where

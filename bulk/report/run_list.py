@@ -8,6 +8,7 @@ import msgspec
 from bulk.errors import BulkError
 from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import is_held
+from bulk.ledger.seal import SEAL, WAY_OUT
 from bulk.report.run_state import RunState
 
 
@@ -54,10 +55,13 @@ def _found(place: Path, origin: str, state_of: Callable[[Path], RunState | None]
     for folder in folders:
         try:
             has_ledger, has_origin = (folder / LEDGER).is_file(), (folder / origin).is_file()
+            has_lost_it = not has_ledger and (folder / SEAL).is_file()
         except OSError:  # a folder of another user
             continue
         if has_ledger:
             yield _run(folder, state_of)
+        elif has_lost_it:  # the seal comes after the ledger
+            yield _damaged(folder, f"{folder / LEDGER} is gone; {WAY_OUT}")
         elif has_origin:  # its manifest is being checked, or was when its process ended
             state = "checking" if is_held(folder) else "lost"
             yield ListedRun(run_dir=str(folder), name=folder.name, state=state)
@@ -67,7 +71,7 @@ def _run(run_dir: Path, state_of: Callable[[Path], RunState | None]) -> ListedRu
     try:
         run_state = state_of(run_dir)
     except BulkError as error:
-        return ListedRun(run_dir=str(run_dir), name=run_dir.name, state="damaged", why=str(error))
+        return _damaged(run_dir, str(error))
     assert run_state is not None, "it has a ledger"
     first, last = (run_state.epochs[0], run_state.epochs[-1]) if run_state.epochs else (None, None)
     return ListedRun(
@@ -81,3 +85,7 @@ def _run(run_dir: Path, state_of: Callable[[Path], RunState | None]) -> ListedRu
         exit_code=None if run_state.is_live else run_state.exit_code,
         why=run_state.why,
     )
+
+
+def _damaged(run_dir: Path, why: str) -> ListedRun:
+    return ListedRun(run_dir=str(run_dir), name=run_dir.name, state="damaged", why=why)

@@ -62,7 +62,21 @@ class ListWebhooks(Operation[OrganizationItem], Returns[list[Webhook]]):
         return pages.outcome_of(msgspec.structs.replace(listing, entries=entries))
 
 
-class GetWebhook(ProvesAbsence[HookItem], Returns[Webhook]):
+class _ReadsWebhook(ProvesAbsence[HookItem]):
+    """A read of one webhook."""
+
+    access = accesses.HOOKS_READ
+    Item = HookItem
+    example: ClassVar = {"org": "acme-ops", "hook_id": 4001}
+
+    def check(self, item: HookItem) -> Iterator[ItemFlaw]:
+        return hook_settings.flaws_of_organization(item)
+
+    def place(self, item: HookItem) -> str:
+        return hook_path(item)
+
+
+class GetWebhook(_ReadsWebhook, Returns[Webhook]):
     """Read one webhook of an organization. Its secret is masked.
 
     Requests:  1.
@@ -73,13 +87,7 @@ class GetWebhook(ProvesAbsence[HookItem], Returns[Webhook]):
     """
 
     name = "webhook.get"
-    access = accesses.HOOKS_READ
-    Item = HookItem
     volatile = hook_settings.VOLATILE
-    example: ClassVar = {"org": "acme-ops", "hook_id": 4001}
-
-    def check(self, item: HookItem) -> Iterator[ItemFlaw]:
-        return hook_settings.flaws_of_organization(item)
 
     def steps(self, item: HookItem) -> Steps:
         reply = yield Request(method="GET", path=hook_path(item), proof=hook_settings.proof_of_hook(item))
@@ -89,7 +97,7 @@ class GetWebhook(ProvesAbsence[HookItem], Returns[Webhook]):
         return _unless_listed(item, lambda hook: hook)
 
 
-class GetWebhookConfig(ProvesAbsence[HookItem], Returns[WebhookConfig]):
+class GetWebhookConfig(_ReadsWebhook, Returns[WebhookConfig]):
     """Read the configuration of a webhook: where its events go, and how. Its secret is masked.
 
     Requests:  1.
@@ -100,13 +108,7 @@ class GetWebhookConfig(ProvesAbsence[HookItem], Returns[WebhookConfig]):
     """
 
     name = "webhook.get-config"
-    access = accesses.HOOKS_READ
-    Item = HookItem
     volatile = frozenset[str]()
-    example: ClassVar = {"org": "acme-ops", "hook_id": 4001}
-
-    def check(self, item: HookItem) -> Iterator[ItemFlaw]:
-        return hook_settings.flaws_of_organization(item)
 
     def steps(self, item: HookItem) -> Steps:
         reply = yield Request(method="GET", path=f"{hook_path(item)}/config", proof=hook_settings.CONFIG_SHOWN)

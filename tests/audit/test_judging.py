@@ -155,3 +155,7 @@ def test_a_name_of_several_columns_is_no_key_and_stands_in_no_message(tmp_path):
     (tmp_path / "odd.sql").write_text("-- key: org\nSELECT a.org, b.org FROM webhook_list a, webhook_list b")
     checked = home.run("check", "audit.yaml")
     assert (checked.exit_code, flaw.replace("said", "org") in checked.err) == (2, True), checked.err
+    (tmp_path / "odd.sql").write_text("-- policy: odd\n-- key: org\nSELECT upper(org) FROM webhook_list")
+    checked = home.run("check", "audit.yaml")
+    assert checked.exit_code == 2
+    assert "odd.sql:2: org: unknown column; expected one of upper(org); AS gives a column a name" in checked.err

@@ -191,6 +191,21 @@ def test_conflicts_are_looked_into_so_many_times(folder: Path, conflicts: int, o
     play(folder, "contents.put", [put("repo-00000", "a", "a")], fates, check)
 
 
+def test_what_came_of_each_try_is_told(folder: Path) -> None:
+    """A platform whose answers and reads contradict each other, try after try: the message says what was seen."""
+
+    def check(made: World, lines: list[dict[str, Any]], code: int) -> None:
+        assert (lines[0]["outcome"], code) == ("unknown", 6)
+        assert lines[0]["error"]["message"] == (
+            "tried 8 times, and reading back never showed it: no answer came (2 times), the answer was 502 (once), "
+            "the platform refused it as a conflict, 409 (once), the answer 200 did not show it (4 times)"
+        )
+
+    fine, bad = answer(200, b'{"status": "ok"}', JSON), answer(502)
+    fates = writes_meet(DROP_BEFORE, bad, DROP_BEFORE, CONFLICT, CONFLICT, then=fine)
+    play(folder, "contents.put", [put("repo-00000", "a", "one")], fates, check)
+
+
 def test_a_conflict_after_a_loss_is_settled_first(folder: Path) -> None:
     """failures.md row 22: the answer was lost, the repeats meet conflicts: what was applied is found, not repeated."""
 

@@ -2,6 +2,7 @@
 
 import datetime
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from bulk.audit.tables.columns import COMMON, table_of
 from bulk.flaws import Flaws, unknown_name
 from bulk.manifest.manifest import Manifest
 from bulk.redaction import redact, redact_json, shows_secret
+from bulk.report.render.formatting import counted
 
 MOST_ROWS = 1_000_000
 """Rows of one policy that are taken (count)."""
@@ -111,7 +113,7 @@ def bind(policies: Sequence[Policy], manifest: Manifest) -> None:
                 policy = by_name[line["query"]]
                 left.remove(policy)
                 for column, why in _flaws_of(policy, line["columns"]):
-                    flaws.add(policy.path, 1, column, why)
+                    flaws.add(policy.path, _line_with(policy.sql, column), column, why)
         except QueryFlaw as flaw:
             policy = by_name[flaw.query]
             left.remove(policy)
@@ -125,6 +127,7 @@ def judge(
     task: Task,
     before: Mapping[str, Violation],
     lost: Sequence[tuple[str, Mapping[str, Any]]] = (),
+    removed: Sequence[tuple[str, Mapping[str, Any]]] = (),
     *,
     items: int,
     at: str,
@@ -135,6 +138,7 @@ def judge(
         task: task that makes the tables; the queries are added here.
         before: violations of the night before that were not fixed then, by fingerprint.
         lost: items that could be read before and can't be read now, each with the name of its operation's table.
+        removed: items that have left the list since the night before, likewise.
         items: items of the run (count).
         at: when the run began (RFC 3339).
 
@@ -172,7 +176,7 @@ def judge(
     return Judgement(
         policies=tuple(_result(policy, counts, items) for policy in policies),
         violations=tuple(sorted(violations, key=_place)),
-        notes=(*_notes(waivers, night.used, night.today), *_cut(rows_of)),
+        notes=(*_notes(waivers, night.used, night.today), *_cut(rows_of), *_not_read(policies, gone, removed)),
     )
 
 
@@ -201,7 +205,7 @@ def _flaws_of(policy: Policy, columns: Sequence[str]) -> Iterator[tuple[str, str
     """Yield each column that a policy needs and its rows don't have exactly once, with the flaw."""
     for column in policy.columns:
         if column not in columns:
-            yield column, unknown_name(column, columns, "column")
+            yield column, f"{unknown_name(column, columns, 'column')}; AS gives a column a name"
         elif columns.count(column) > 1:
             yield column, "is the name of several columns; give the others another name, with AS"
 
@@ -288,11 +292,29 @@ def _cut(rows_of: Mapping[str, int]) -> Iterator[str]:
             yield f"{policy} returns more than {MOST_ROWS:,} rows: no more were looked at, and others may be next time."
 
 
+def _not_read(
+    policies: Sequence[Policy], gone: Sequence[Violation], removed: Sequence[tuple[str, Mapping[str, Any]]]
+) -> Iterator[str]:
+    for policy in policies if removed else ():
+        fixed = [violation for violation in gone if violation.policy == policy.name and violation.status == FIXED]
+        left = OutOfSight(policy, removed)
+        unread = sum(left.hides(violation.key) for violation in fixed)
+        if unread:
+            of = f"{unread:,} of its {counted(len(fixed), 'fixed violation')}"
+            yield f"{policy.name}: {of} may be of items that left the list, which nobody has read again."
+
+
 def _line_of(message: str) -> int:
     """Return the line that DuckDB names, else the first."""
     place = message.find("LINE ")
     digits = message[place + 5 :].partition(":")[0] if place >= 0 else ""
     return int(digits) if digits.isdecimal() else 1
+
+
+def _line_with(text: str, column: str) -> int:
+    """Return the line that names a column first: that is the one with the key, or with the message."""
+    found = re.search(rf"\b{re.escape(column)}\b", text)
+    return text.count("\n", 0, found.start()) + 1 if found else 1
 
 
 def _told(message: str, tables: Mapping[str, Any]) -> str:

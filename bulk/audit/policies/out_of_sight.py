@@ -1,18 +1,27 @@
 """Whether a violation that is not found any more may be one of an item that can't be read now. Pure."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bulk.audit.policies.policy import Policy
 from bulk.audit.tables.columns import COMMON
+
+_UNREAD = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
+"""Texts and comments, in which names mean nothing."""
+_BEFORE_A_COLUMN = re.compile(
+    "select|distinct|all|on|by|where|and|or|not|having|case|when|then|else|like|ilike|glob|in|between|is|similar|to|from|"
+    "join|using|over|partition|order|group|limit|offset|qualify|union|except|intersect|any|some|filter",
+    re.IGNORECASE,
+)
+"""Words that may stand right before a column. Any other word, or a value, is what gets the column's name."""
 
 
 class OutOfSight:
     """The items that can't be read any more, as one policy sees them: those of the tables that its SQL names.
 
     A column of the policy's key tells a violation apart from such an item where the item has a field of that name, and
-    the policy does not put the column together itself.
+    the policy does not put the column together itself: `x AS org`, `x org`, `org: x` and `AS t(org)` make another one.
     """
 
     def __init__(self, policy: Policy, lost: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
@@ -35,11 +44,22 @@ class OutOfSight:
 def _own(policy: Policy, table: str) -> list[str]:
     """Return the columns of the key that are taken as they are, also by a name of the table: `t.org`, `org AS org`."""
     aliases = "|".join({table, *re.findall(rf"\b{table}\s+(?:as\s+)?(\w+)", policy.sql, re.IGNORECASE)})
-    plain = re.sub(rf"(?<![\w.])(?:{aliases})\.", "", policy.sql, flags=re.IGNORECASE)
+    plain = _UNREAD.sub(lambda found: "''" if found[0][0] == "'" else " ", policy.sql)
+    plain = re.sub(rf"(?<![\w.])(?:{aliases})\.", "", plain, flags=re.IGNORECASE)
     plain = re.sub(r"\b(\w+)\s+as\s+\1\b", r"\1", plain, flags=re.IGNORECASE)
-    made = re.findall(rf'(?:\.|\bas\s+)"?({"|".join(policy.key)})\b', plain, re.IGNORECASE)
-    others = {name.casefold() for name in made}
+    others = {name.casefold() for name in _made(plain, "|".join(policy.key))}
     return [column for column in policy.key if column.casefold() not in others]
+
+
+def _made(sql: str, columns: str) -> Iterator[str]:
+    """Yield each of `columns` (as a pattern) that is the name of something else in SQL without comments and texts."""
+    yield from re.findall(rf'(?:\.|\bas\s+)"?({columns})\b', sql, re.IGNORECASE)
+    yield from re.findall(rf'\b({columns})"?\s*:(?!:)', sql, re.IGNORECASE)
+    for word, name in re.findall(rf'(\w+|[)\]}}"\'])(?=\s+"?({columns})\b)', sql, re.IGNORECASE):
+        if not _BEFORE_A_COLUMN.fullmatch(word):
+            yield name
+    for named in re.findall(r"\bas\s+\w+\s*\(([^()]*)\)|\b\w+\s*\(([^()]*)\)\s*as\s*\(", sql, re.IGNORECASE):
+        yield from re.findall(rf"\b({columns})\b", " ".join(named), re.IGNORECASE)
 
 
 def _names(policy: Policy, table: str) -> bool:

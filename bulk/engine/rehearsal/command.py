@@ -93,8 +93,10 @@ async def told(path: Path, given: Given, *, overrides: Overrides, environ: Mappi
         learnt = await anyio.to_thread.run_sync(measured, runs)
     latency_s: float | None = None
     if not given.is_offline:
-        found, latency_s = await ask_budgets(manifest, environ)
-        for bucket in found:
+        told = await ask_budgets(manifest, environ)
+        latency_s = told.latency_s
+        notes.extend(told.notes)
+        for bucket in told.buckets:
             if bucket.category in budgets or bucket.category not in categories or bucket.limit is None:
                 continue
             if bucket.window_s is None:

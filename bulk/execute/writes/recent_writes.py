@@ -6,7 +6,8 @@ blob would be taken for another writer's, or a missing file for the effect of ou
 write the next item is told what that write left, and does not look: the platform's own comparison guards the item. If
 the item loses an answer, the loss is settled when that time is over. Where the platform compares nothing, as with a
 webhook, the next item looks once more when that time is over, unless its look shows what was left; and a creation does
-not believe that its like is there while that may just have been deleted.
+not believe that its like is there while that may just have been deleted. A thing that was just created counts as
+changed.
 
 A platform may show a new organization or configuration only a moment after its 201: a request for it at once gets
 404. So within the settle time of a creation a 404 whose path names what was created is no answer yet: the item starts
@@ -106,6 +107,11 @@ class RecentWrites:
                 self._changed.note(thing, _without_note(outcome.result), now)
                 self._changed.note(thing[: thing.rfind("/") + 1], None, now)  # a list shows the change late, too
             self._changed.forget_old(now)
+        else:
+            for name in names_made(operation, item, effect, outcome):
+                if name.startswith("/"):  # the place of a thing with a number
+                    self._changed.note(name, _without_note(outcome.result), now)
+            self._changed.forget_old(now)
 
     def forget(self, operation: AnyOperation, item: Item) -> None:
         """Forget what was left where `item` writes: another writer has changed it, or its state is unknown."""
@@ -185,10 +191,10 @@ class RecentCreations:
         """Return seconds to wait before `path` is asked for again, after `tries` tries; 0.0: the outcome stands.
 
         Args:
-            path: percent-encoded, of the request that decided.
+            path: percent-encoded, of the request that decided, or of the thing that a list lacks.
         """
         is_missing = outcome.kind is OutcomeKind.FAILED and outcome.error and outcome.error.code is ErrorCode.NOT_FOUND
-        if not self._made or not is_missing:
+        if not self._made or not (is_missing or outcome.is_missing):
             return 0.0
         named = map(self._made.find, _named_in(path))
         left_s = max((made[1] - now for made in named if made is not None), default=0.0)

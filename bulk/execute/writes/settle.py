@@ -7,6 +7,7 @@ Source: operations.md.
 """
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -306,3 +307,21 @@ def lost_again(lost_write: LostWrite | None, newest: LostWrite) -> LostWrite:
     if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (newest.lost.method, newest.lost.path):
         return newest
     return LostWrite(lost_write.lost, lost_write.effect, newest.since, newest.followed_by)
+
+
+def what_came(lost: LostWrite | None) -> str:
+    """Return what came of a try that decided nothing, for people; None: it was refused as a conflict."""
+    if lost is None:
+        return "the platform refused it as a conflict, 409"
+    if lost.lost.status is None:
+        return "no answer came"
+    if lost.followed_by is not None:
+        return "it was accepted, and a read that had to follow failed"
+    return f"the answer {lost.lost.status} did not show it" if lost.is_wrong else f"the answer was {lost.lost.status}"
+
+
+def never_shown(came: Mapping[str, int]) -> str:
+    """Return the message of an item that was tried as often as is allowed; `came`: how often `what_came` of it
+    (count)."""
+    told = ", ".join(f"{what} ({'once' if count == 1 else f'{count} times'})" for what, count in came.items())
+    return f"tried {sum(came.values())} times, and reading back never showed it: {told}"

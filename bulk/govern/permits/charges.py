@@ -1,8 +1,8 @@
 """Charges the bucket of its permit queue, from the moment a permit is given until all that its answer says is taken in.
 
 Not every word about a budget is listened to. The headers of a 401, a lock-out, an error page or an answer to another
-token speak of another budget, mostly of the anonymous one of this address: they never reach a bucket. Source:
-failures.md rows 31, 34; design.md §4.
+token speak of another budget, mostly of the anonymous one of this address: they never reach a bucket. What the words
+that reach one say of the time is in `told_time.py`. Source: failures.md rows 31, 34; design.md §4.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,9 +12,9 @@ from multidict import CIMultiDict, CIMultiDictProxy, istr
 from bulk.govern.budgets import probes
 from bulk.govern.budgets.buckets import JITTER_S, Bucket
 from bulk.govern.budgets.witnesses import NEVER
-from bulk.govern.permits import unusable
+from bulk.govern.permits import told_time, unusable
 from bulk.govern.permits.accounts import Permit, PermitQueue
-from bulk.govern.server_clock import EARLY_S, PAST_MOST_S, WINDOW_MOST_S, ServerClock
+from bulk.govern.server_clock import PAST_MOST_S, WINDOW_MOST_S, ServerClock
 from bulk.model import Reply
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Limits, Verdict, VerdictKind, date_from_headers, limits_from_headers
@@ -111,7 +111,7 @@ def saw(permit: Permit, was_served: bool | None, now: float, time: ServerClock) 
         if not time.is_known:
             bucket.lag_s = 0.0  # this machine's clock was wrong, not the named end of the window
         elif bucket.window > window and end:
-            tell_time(bucket, end, now, time)
+            told_time.by_turn(bucket, end, now, time)
         permit.queue.wake()
 
 
@@ -206,7 +206,7 @@ def take_limits(
     reset_at = float(limits.reset)
     time.refuse(reset_at, now)
     if not time.is_known:
-        _tell_time_by_word(queue, limits, overlap, now, sent, time, is_asked=is_asked)
+        told_time.by_word(queue, limits, overlap, now, sent, time, is_asked=is_asked)
     platform_now = time.middle(now)
     late = platform_now if time.is_guess else time.latest(now)
     is_end = platform_now - PAST_MOST_S < reset_at < time.latest(now) + WINDOW_MOST_S
@@ -229,47 +229,5 @@ def take_limits(
     if bucket.limit != size:
         bucket.reserve = reserve(bucket.limit)
     if is_new and bucket.own and time.is_known:
-        tell_time(bucket, end_before, now, time)
+        told_time.by_turn(bucket, end_before, now, time)
     return is_new or bucket.free < before
-
-
-def _tell_time_by_word(
-    queue: PermitQueue, limits: Limits, overlap: int, now: float, sent: float, time: ServerClock, *, is_asked: bool
-) -> None:
-    """Learn platform time from a word about a budget, where no `Date` comes; see `take_limits`.
-
-    The window was still open if the word names its end, with no more requests left than this run has left of it. The
-    window was over if the witness that has named its end names a later one, with more left than the window can have.
-    """
-    bucket, reset_at = queue.bucket, float(limits.reset)
-    if bucket is None:
-        if time.earliest(now) - PAST_MOST_S < reset_at:
-            time.names_end(reset_at, sent, is_first=True)
-        return
-    witness, spent = bucket.asked if is_asked else bucket.shown, bucket.own - overlap + (not is_asked)
-    if witness.is_blamed or spent <= 0 or bucket.is_assumed:
-        return
-    is_named = bool(witness.reset_at) and abs(witness.reset_at - bucket.reset_at) <= bucket.jitter_s
-    if limits.remaining <= bucket.limit - min(spent, bucket.limit):
-        if abs(reset_at - bucket.reset_at) <= bucket.jitter_s:
-            time.names_end(reset_at, sent)
-            if bucket.over >= 0:  # so the requests that are counted are not of the next window
-                counted = bucket.paid - overlap if is_asked else min(bucket.over + 1, bucket.paid - bucket.in_flight)
-                bucket.over = max(bucket.over, counted)
-        elif not is_asked:
-            queue.is_end_moved = True
-    elif is_named and not witness.is_vague and bucket.jitter_s < reset_at - bucket.reset_at < 2 * WINDOW_MOST_S:
-        time.turned(bucket.reset_at, now)
-
-
-def tell_time(bucket: Bucket, end: float, now: float, time: ServerClock) -> None:
-    """Note that a window of `bucket` that was to end at `end` (UTC epoch seconds) is over at `now` (monotonic).
-
-    A window that is over early may have been forgotten by a platform that was started anew. If the next window is early
-    as well, `Date` is of another clock.
-    """
-    low, before = end - now, bucket.turned_low
-    bucket.turned_low = low if low > time.high + EARLY_S else 0.0
-    if before and bucket.turned_low:
-        time.overrule(max(before, low))
-        bucket.turned_low = 0.0

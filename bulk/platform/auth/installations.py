@@ -16,7 +16,7 @@ from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.model import Effect, Reply, Request
 from bulk.platform.auth.app import LIST, App
 from bulk.platform.auth.secrets import Secret
-from bulk.urls import has_next_link
+from bulk.urls import has_next_link, page_size
 
 LIST_AGAIN_S = 60.0
 """Least time between two lists of all installations (seconds)."""
@@ -98,10 +98,11 @@ class Installations:
     async def _list(self) -> None:
         """List all installations, and forget what was found out of single ones: the App may be installed anew.
 
-        A page ends the list if it has no link to a next one and is not full, or shows nothing new.
+        A page ends the list if it shows nothing new, or has no link to a next one; without links, if it is not full.
         """
         self._listed_at, page, found = self._clock.monotonic(), 1, dict[str, Installation]()
         entries: list[object] = []
+        is_linked = False
         while True:
             reply = await self._get(LIST, f"per_page={PAGE}&page={page}")
             before, entries = entries, reply.body if isinstance(reply.body, list) else []
@@ -109,7 +110,9 @@ class Installations:
                 each = _installation(entry)
                 if each is not None:
                     found[each.login] = each
-            if entries in ([], before) or (len(entries) < PAGE and not has_next_link(reply.headers)):
+            is_linked = is_linked or "link" in reply.headers
+            goes_on = has_next_link(reply.headers) if is_linked else len(entries) >= page_size(len(entries), PAGE)
+            if not goes_on or entries in ([], before):
                 self._by_login = found
                 self._missing.clear()
                 self._covered.clear()

@@ -185,6 +185,8 @@ def _paid(payer: PayerPlan, now: float) -> str:
 
 
 def _from(bucket: BucketPlan, now: float) -> str:
+    if not bucket.is_known:
+        return ", limits not known"
     if bucket.limit is None or bucket.remaining is None:
         return ", no limit"
     reserve = f", {count(bucket.reserve)} kept in reserve" if bucket.reserve else ""

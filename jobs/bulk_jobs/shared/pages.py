@@ -2,14 +2,15 @@
 
 The `Link` of a page leads to the next one, but only its query is used and the path stays the same, so that no link can
 lead out of the platform. Where no page has a `Link`, the next one is asked for by its number after each page that is
-exactly full, and where a `Link` names the last page alone, until that one. A list whose links repeat a page, or that
-goes on for ever, is unusable: a part of a list is never passed off as the whole. While a list is read, others may
-change it: a new entry moves others to the next page, where they come once more and are left out, and a deletion moves
-entries to the page before, so that they are missed. Source: specification, Conventions (pagination); failures.md rows
-12, 30.
+full (`urls.page_size`), and where a `Link` names the last page alone, until that one. A list whose links repeat a
+page, or that goes on for ever, is unusable: a part of a list is never passed off as the whole. While a list is read,
+others may change it: a new entry moves others to the next page, where they come once more and are left out, and a
+deletion moves entries to the page before, so that they are missed. Source: specification, Conventions (pagination);
+failures.md rows 12, 30.
 """
 
 from collections.abc import Generator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -80,22 +81,15 @@ def read_all(
         pause_s, is_poll: for the first page, see `Request`.
         parameters: further parameters of the query; one that is None is left out.
     """
-    query = asked = urls.query(**parameters, per_page=per_page)
+    asked = urls.query(**parameters, per_page=per_page)
+    page = partial(Request, method="GET", path=path, is_fresh=is_fresh, proof=proof)
+    request = page(query=asked, accept=accept, pause_s=pause_s, is_poll=is_poll)
     entries: list[dict[str, Any]] = []
     before: list[Any] = []
     first: Any = None
-    seen, is_unchanged, is_linked, empty = {_sorted(query)}, True, False, 0
+    seen, is_unchanged, is_linked, empty = {_sorted(asked)}, True, False, 0
     while True:
-        reply = yield Request(
-            method="GET",
-            path=path,
-            query=query,
-            accept=accept if len(seen) == 1 else _FOUND,
-            is_fresh=is_fresh,
-            pause_s=pause_s if len(seen) == 1 else 0.0,
-            is_poll=is_poll and len(seen) == 1,
-            proof=proof,
-        )
+        reply = yield request
         if reply.status != 200:
             return Listing(status=reply.status, first=reply.body, pages=1)
         found = _entries_of(reply, field)
@@ -107,14 +101,18 @@ def read_all(
         entries.extend(_new(found, before))
         before, empty = found, 0 if found else empty + 1
         is_unchanged = is_unchanged and reply.is_unchanged
-        first = reply.body if len(seen) == 1 else first
-        if not _goes_on(reply, len(seen), is_full=not is_linked and len(found) == per_page):
+        if len(seen) == 1:
+            first = reply.body
+            per_page = per_page if is_linked else urls.page_size(len(found), per_page)
+            asked = urls.query(**parameters, per_page=per_page)
+        if not _goes_on(reply, len(seen), is_full=not is_linked and len(found) >= per_page):
             return Listing(entries=entries, pages=len(seen), first=first, is_unchanged=is_unchanged)
         following = _query_of_next(reply, path, asked, len(seen) + 1)
         flaw = _flaw_of_next(following, seen, most_pages, empty)
         if following is None or flaw:
             return _flawed(flaw)
-        seen.add(_sorted(query := following))
+        seen.add(_sorted(following))
+        request = page(query=following, accept=_FOUND)
 
 
 def read_surely(path: str, proof: Proof, *, most_pages: int = MOST_PAGES) -> Generator[Request, Reply, Listing]:
@@ -171,8 +169,8 @@ def _sorted(query: str) -> tuple[str, ...]:
 
 
 def _goes_on(reply: Reply, page: int, *, is_full: bool) -> bool:
-    """Return whether a list has a page after this one, as far as its links tell; `is_full`: it has no links, and as
-    many entries as were asked for."""
+    """Return whether a list has a page after this one, as far as its links tell; `is_full`: it has no links, and its
+    page is full."""
     return is_full or urls.has_next_link(reply.headers) or urls.has_later_page(reply.headers, page)
 
 

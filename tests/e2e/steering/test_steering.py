@@ -275,14 +275,18 @@ def test_runs_are_listed_whatever_else_is_there(home: Home, sandbox: Served) -> 
     home.write("runs/a-file", "")
     (home.folder / "runs" / "loop").symlink_to("loop")
     home.write("runs/begun/origin.json", "{}")
+    home.write("runs/gone/origin.json", "{}")
+    home.write("runs/gone/run.seal", "{}")
     listed = home.run("runs")
     assert listed.exit_code == 0, listed.err
-    assert len(listed.out.splitlines()) == 4
+    assert len(listed.out.splitlines()) == 5
     by_name = {Path(run["run_dir"]).name: run for run in json.loads(home.run("runs", "runs", "--json").out)}
     assert {name: run["state"] for name, run in by_name.items() if "manifest" not in name} == {
         "broken": "damaged",
         "begun": "lost",
+        "gone": "damaged",
     }
+    assert "ledger.db is gone; restore the whole run directory" in by_name["gone"]["why"]
     (whole,) = (run for name, run in by_name.items() if "manifest" in name)
     assert (whole["state"], whole["items"], whole["exit_code"]) == ("complete", 2, 0)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", whole["ended_at"])

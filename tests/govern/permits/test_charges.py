@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bulk.govern.budgets.buckets import Bucket
-from bulk.govern.permits import charges, unusable
+from bulk.govern.permits import charges, told_time, unusable
 from bulk.govern.permits.accounts import Account, Permit, PermitQueue, Trust
 from bulk.govern.server_clock import ServerClock
 from bulk.model import Reply
@@ -120,7 +120,7 @@ def test_one_window_that_is_over_early_does_not_tell_the_time() -> None:
     time.observe(RESET - 3_600.0, 0.0, 0.0)
     told = []
     for end, now in ((RESET, 1_800), (RESET + 1_800, 5_400), (RESET + 5_400, 7_200), (RESET + 9_000, 10_800)):
-        charges.tell_time(bucket, float(end), float(now), time)
+        told_time.by_turn(bucket, float(end), float(now), time)
         told.append(time.is_of_windows)
     assert told == [False, False, False, True], "the second one was in time"
     assert time.earliest(10_800.0) == RESET + 9_000

@@ -92,6 +92,24 @@ def test_a_full_page_without_links_is_followed():
     assert "goes on after 2 pages" in read(page(full), page(more), most_pages=2).ended.why
 
 
+@pytest.mark.parametrize("size", [10, 25, 30, 50, 64])
+def test_pages_that_are_smaller_than_was_asked_for_are_followed(size: int):
+    """A platform without links may cut its pages at a round number. From then on pages of that size are asked for, so
+    that their numbers mean the same to it whichever size it counts with; a page with fewer entries is the last one."""
+    first, second, rest = [*range(size)], [*range(size, 2 * size)], [*range(2 * size, 2 * size + 3)]
+    driven = read(page(first), page(second), page(rest), targets="branch")
+    assert [request.query for request in driven.requests] == [
+        "targets=branch&per_page=100",
+        f"targets=branch&per_page={size}&page=2",
+        f"targets=branch&per_page={size}&page=3",
+    ]
+    assert numbers(driven.ended.entries) == [*range(2 * size + 3)]
+    for last in ([], first):
+        assert numbers(read(page(first), page(last)).ended.entries) == first
+    assert len(read(page(first[:-1])).requests) == 1
+    assert len(read(page([1], "page=2"), page(first)).requests) == 2
+
+
 def test_a_link_to_the_last_page_alone_is_enough():
     """A platform that names the last page, and no next one, is asked for each page by its number up to that one; a
     last page that has no number, or is this one, ends the list."""

@@ -98,13 +98,12 @@ def test_an_app_that_is_installed_anew_is_looked_at_anew(tmp_path: Path) -> None
     simulate(main)
 
 
-@pytest.mark.parametrize("links", ["none", "next"])
-def test_all_installations_are_listed_on_every_platform(tmp_path: Path, links: str) -> None:
-    """A platform may show fewer on a page than were asked for and link to the next one, or show its last page for
-    ever: the list has all of them, and ends."""
+@pytest.mark.parametrize(("links", "on_a_page"), [("none", 100), ("none", 30), ("next", 30)])
+def test_all_installations_are_listed_on_every_platform(tmp_path: Path, links: str, on_a_page: int) -> None:
+    """A platform may show fewer on a page than were asked for, with a link to the next one or without, or show its
+    last page for ever: the list has all of them, and ends."""
     (tmp_path / "sign.py").write_text("import base64; print(base64.b64encode(b'x' * 256).decode())")
     spec = AppSpec("Iv1.x", sign=f"command:{sys.executable} sign.py")
-    on_a_page = 100 if links == "none" else 30
 
     async def main() -> None:
         clock, asked = VirtualClock(), list[str]()

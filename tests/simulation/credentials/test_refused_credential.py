@@ -12,7 +12,7 @@ from bulk.sandbox.settings import ExtraToken
 from tests.simulation import invariants
 from tests.simulation.schedules import put, readmes
 from tests.simulation.wire.exchanges import Exchange
-from tests.simulation.wire.fates import FINE, Fate, answer
+from tests.simulation.wire.fates import FINE, MUTE, Fate, answer
 from tests.simulation.world import PREFIX, World, now, simulate, world
 
 SHORT = "tok-that-ends"
@@ -105,6 +105,36 @@ def test_nothing_more_leaves_while_intents_are_written(folder: Path) -> None:
             invariants.nothing_after_the_first_401(made, SHORT)
             invariants.nothing_leaked(made, made.runs[-1])
             assert any(each.is_write for each in of_token(made, SHORT))
+
+    simulate(main)
+
+
+def test_a_renewal_does_not_wait_for_limits_that_never_come(folder: Path) -> None:
+    """failures.md rows 16, 35: a 401 comes while `/rate_limit` is asked in vain: the credential is renewed at once,
+    and the run goes on with the next token."""
+
+    async def main() -> None:
+        tokens = [ExtraToken(SHORT, "octoadmin", 10.6), ExtraToken(NEXT, "octoadmin", None)]
+        async with world(folder, tokens=tokens, latency_ms=30.0) as made:
+            del made.environ["BULK_TOKEN"]
+            made.network.fate_of = lambda exchange: MUTE if "/rate_limit" in exchange.path else FINE
+            place = folder / "token"
+            place.write_text(SHORT)
+            place.chmod(0o600)
+            manifest = made.write("run", jobs(420), {"concurrency": 4}, credentials={"default": f"file:{place}"})
+
+            async def rotate() -> None:
+                await anyio.sleep(10.5)
+                place.write_text(NEXT)
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(rotate)
+                report = await made.run(manifest)
+            assert (report.exit_code, len(made.lines(manifest))) == (0, 480)
+            refused = min(each.at for each in of_token(made, SHORT) if each.status == 401)
+            assert any(exchange.at < refused + 0.5 for exchange in of_token(made, NEXT))
+            invariants.nothing_after_the_first_401(made, SHORT)
+            invariants.nothing_leaked(made, made.runs[-1])
 
     simulate(main)
 

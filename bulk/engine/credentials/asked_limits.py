@@ -1,0 +1,155 @@
+"""What the platform says of the limits of credentials before a run: `plan`, `rehearse` and `rate-limit` ask for it.
+
+`GET /rate_limit` is free. A question that never leaves is an error, because no platform is in reach. One that leaves
+and gets no answer says nothing of the platform, as in a run: who plans goes on without limits and says so.
+"""
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bulk.clock import Clock
+from bulk.errors import CredentialRefused, RunStopped
+from bulk.forecast import window_length
+from bulk.govern.permits.accounts import CredentialSource
+from bulk.govern.rate_limit_poller import ASK_LIMITS, PATIENCE_S
+from bulk.govern.server_clock import ServerClock
+from bulk.manifest.manifest import Platform
+from bulk.model import ErrorCode, Failure, FailureKind, Reply
+from bulk.platform.auth.credentials import Credential
+from bulk.platform.auth.secrets import Secret
+from bulk.platform.classification import Limits, VerdictKind, classify, date_from_headers, limits_from_body
+from bulk.platform.transport import Transport
+from bulk.status import BucketStatus
+
+NOT_ASKED = Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.CONNECTION, message="not asked")
+SILENT_AFTER = 2
+"""After this many questions in a row without an answer no further one is asked (count): each may take `PATIENCE_S`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToldLimits:
+    """The limits that the platform reported.
+
+    Attributes:
+        latency_s: how long an answer took (seconds); 0.0 where none came.
+        silent: credential -> how the question about its limits ended without an answer.
+    """
+
+    buckets: list[BucketStatus]
+    latency_s: float
+    silent: Mapping[str, str]
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """What a plan has to say of credentials whose limits are not known."""
+        for name, why in self.silent.items():
+            yield f"limits not known: GET /rate_limit was not answered for {name} ({why}); none are counted with"
+
+
+@dataclass(slots=True)
+class _Answers:
+    """What came: `took_s`: how long each answer took (seconds)."""
+
+    time: ServerClock
+    took_s: list[float] = field(default_factory=list)
+
+
+async def ask_limits(
+    platform: Platform,
+    sources: Mapping[str, CredentialSource],
+    names: Sequence[str],
+    clock: Clock,
+    *,
+    asks: int = 1,
+    may_be_silent: bool = False,
+) -> ToldLimits:
+    """Ask for the limits of each credential; of the first one `asks` times, to time all answers but the very first.
+
+    Args:
+        may_be_silent: questions that leave and get no answer are no error.
+
+    Raises:
+        BulkError: the platform can't be reached, or refuses a credential or the question.
+    """
+    buckets: list[BucketStatus] = []
+    silent: dict[str, str] = {}
+    came = _Answers(ServerClock.from_local(clock.now(), clock.monotonic()))
+    for name in names:
+        source = sources[name]
+        if isinstance(source, Credential):
+            await source.opened()
+    tokens = {name: sources[name].read() for name in names}
+    async with Transport(platform, concurrency=1, request_timeout_s=PATIENCE_S, clock=clock) as transport:
+        for name, token in tokens.items():
+            answer = await _ask(transport, token, came, clock, asks if name == names[0] else 1)
+            if isinstance(answer, Reply):
+                buckets += _told(platform, name, answer, came.time, clock)
+            elif may_be_silent and answer.kind is FailureKind.LOST:
+                silent[name] = answer.message
+            else:
+                raise RunStopped(f"{platform.base_url} can't be reached: {answer.message}")
+    return ToldLimits(buckets, statistics.median(came.took_s[1:asks] or came.took_s or [0.0]), silent)
+
+
+async def _ask(transport: Transport, token: Secret, came: _Answers, clock: Clock, asks: int) -> Reply | Failure:
+    """Ask `asks` times, and return the newest answer with the status of the first one; a failure where none came."""
+    answer: Reply | Failure = NOT_ASKED
+    silent = 0
+    for _ in range(asks):
+        sent = clock.monotonic()
+        heard = await transport.send(ASK_LIMITS, token, None)
+        if isinstance(answer, Failure) or (isinstance(heard, Reply) and heard.status == answer.status):
+            answer = heard
+        if isinstance(heard, Failure):
+            silent += 1
+            if silent >= SILENT_AFTER:
+                break
+            continue
+        silent = 0
+        came.took_s.append(clock.monotonic() - sent)
+        date = date_from_headers(heard.headers)
+        if date is not None:
+            came.time.observe(date, sent, clock.monotonic())
+    return answer
+
+
+def _told(platform: Platform, name: str, answer: Reply, time: ServerClock, clock: Clock) -> Iterator[BucketStatus]:
+    """Yield the buckets of a credential, as an answer tells of them."""
+    verdict = classify(ASK_LIMITS, answer, platform.vendor)
+    if verdict.kind is VerdictKind.UNAUTHORIZED:
+        raise CredentialRefused(name, f"the platform refused the credential {name!r} (401): {verdict.message}")
+    if verdict.kind is not VerdictKind.ACCEPTED:
+        raise RunStopped(f"GET /rate_limit: {verdict.message}")
+    if answer.status == 404:
+        yield BucketStatus(credential=name, category="core", limit=None, remaining=None)
+    ahead_s, date = _ahead_s(time, clock), date_from_headers(answer.headers)
+    told_at = clock.now() if date is None else date - ahead_s
+    for category, limits in limits_from_body(answer.body).items():
+        yield _bucket(name, category, limits, ahead_s, told_at)
+
+
+def _ahead_s(time: ServerClock, clock: Clock) -> float:
+    """Return how far the platform's clock is ahead of this machine's (seconds); 0.0 where the two may agree."""
+    now, monotonic = clock.now(), clock.monotonic()
+    if not time.is_known or time.earliest(monotonic) <= now <= time.latest(monotonic):
+        return 0.0
+    return time.middle(monotonic) - now
+
+
+def _bucket(credential: str, category: str, limits: Limits, ahead_s: float, told_at: float) -> BucketStatus:
+    """Return the status of one bucket. A bucket that is untouched shows how long its windows are.
+
+    Args:
+        told_at: the second in which the platform told of it (UTC epoch seconds); a window begins at a whole second.
+    """
+    reset_at = float(limits.reset) - ahead_s
+    is_whole = limits.remaining >= limits.limit and reset_at > told_at
+    return BucketStatus(
+        credential=credential,
+        category=category,
+        limit=limits.limit,
+        remaining=limits.remaining,
+        reset_at=reset_at,
+        window_s=window_length(category, limits.limit, limits.remaining, reset_at - told_at) if is_whole else None,
+    )
