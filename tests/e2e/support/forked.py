@@ -198,12 +198,7 @@ def _given(stream: int) -> int:
 
 def serve(control: socket.socket) -> int:
     """Fork until the other end is closed; in a command's process, the exit code of the command."""
-    for name in PACKAGES:
-        for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
-            if not module.name.endswith("__main__"):
-                importlib.import_module(module.name)
-    for name in PRELOADED:
-        importlib.import_module(name)
+    import_all()
     _prepare()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are waited for by nobody
     gc.freeze()
@@ -222,6 +217,16 @@ def serve(control: socket.socket) -> int:
             return _be_the_command(json.loads(asked), given[:3])
         for descriptor in given:
             os.close(descriptor)
+
+
+def import_all() -> None:
+    """Import what any command would import."""
+    for name in PACKAGES:
+        for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+    for name in PRELOADED:
+        importlib.import_module(name)
 
 
 def _prepare() -> None:
