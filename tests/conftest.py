@@ -90,7 +90,7 @@ SOAK_S = 600
 
 
 SELDOM, LOOKS = (500_000, 10, 10), (10_000, 10, 10)
-"""How often Python looks for garbage while tests are collected, which leaves hardly any, and while they run (objects)."""
+"""How often Python looks for garbage (objects): while tests are collected, which leaves hardly any, and in them."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
