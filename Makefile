@@ -13,7 +13,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 unexport PYTHONDONTWRITEBYTECODE
 
 # New examples of the properties, more of them: `make test` takes the same ones each time.
-PROPERTIES := tests/govern tests/forecast tests/redaction tests/platform tests/ledger tests/items tests/schedule
+PROPERTIES := tests/govern tests/forecast tests/redaction tests/platform tests/ledger tests/items tests/schedule \
+  tests/bundle tests/check tests/execute tests/jobs tests/manifest tests/report tests/sandbox/git tests/store
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-browser endpoints check formatted linted typed layered declared used collected

@@ -4,7 +4,7 @@ It imports everything once and forks for each command, which saves most of a pro
 input is `{"argv", "point", "nth", "output"}`; it answers with the process's number, then with how that ended.
 """
 
-import importlib
+import gc
 import json
 import os
 import signal
@@ -17,19 +17,11 @@ from typing import Any
 
 from bulk import cli
 from tests.crash import points
+from tests.e2e.support.forked import import_all
 from tests.e2e.support.platform import Home
 
 ROOT = Path(__file__).parents[2]
 KILLED = -signal.SIGKILL
-PRELOADED = (
-    "bulk.engine.commands",
-    "jinja2",
-    "bulk_jobs.contents",
-    "bulk_jobs.organizations",
-    "bulk_jobs.snapshots",
-    "ruamel.yaml",
-)
-"""Imported before the fork, once for all commands: what a command would import late."""
 
 
 class Launcher:
@@ -76,8 +68,8 @@ class Launcher:
 
 
 def _serve() -> None:
-    for name in PRELOADED:
-        importlib.import_module(name)
+    import_all()
+    gc.freeze()  # whoever looks for garbage in what is shared copies it
     for line in sys.stdin:
         asked = json.loads(line)
         child = os.fork()

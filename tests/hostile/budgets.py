@@ -22,7 +22,7 @@ from bulk.model import Effect, ErrorCode, Failure, FailureKind, Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Verdict, classify
 from tests.hostile.http.limits import Answers, Headers, Limits
-from tests.virtual_time import START, VirtualClock, run_virtual
+from tests.virtual_time import START, VirtualClock, run_alone
 
 HEADERS = (Headers.RIGHT, Headers.NAMELESS, Headers.ABSENT, Headers.LATE, Headers.WRONG)
 ANSWERS = (
@@ -214,7 +214,7 @@ def use(cell: Cell) -> Used:
     async def main() -> Used:
         return await Bench(cell).run()
 
-    return run_virtual(main)
+    return run_alone(main)
 
 
 def cells(headers: Iterable[Headers] = HEADERS, answers: Iterable[Answers] = ANSWERS, **more: Any) -> list[Cell]:

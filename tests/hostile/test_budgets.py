@@ -58,11 +58,11 @@ def test_headers_that_are_nonsense_hold_up_nothing(headers: Headers) -> None:
 @pytest.mark.parametrize("is_even", [True, False])
 @pytest.mark.parametrize("answers", [Answers.IDLE, Answers.SPENT, Answers.BUSY, Answers.SMALL])
 @pytest.mark.parametrize("headers", [Headers.RIGHT, Headers.NAMELESS])
-def test_the_numbers_of_another_category_hold_up_nothing(headers: Headers, answers: Answers, is_even: bool) -> None:
-    """`/rate_limit` exchanges two categories, idle, spent, smaller, or with one request left in each window: another
-    limit and another end. What right headers say is used to the last request, at the price of a look or two, whether
-    they name their category or not."""
-    used = use(Cell(headers, answers, windows=20, is_even=is_even))
+@pytest.mark.parametrize("windows", [12, pytest.param(20, marks=pytest.mark.soak)])
+def test_the_numbers_of_another_category_hold_up_nothing(windows, headers, answers, is_even) -> None:
+    """`/rate_limit` exchanges two categories, idle, spent, smaller, or with one request left: another limit, another
+    end. What right headers say, with a category or without, is all used, at the price of a look or two."""
+    used = use(Cell(headers, answers, windows=windows, is_even=is_even))
     assert used.share >= USED, told(used)
     assert not used.is_stalled, told(used)
     assert used.refused <= 2, told(used)

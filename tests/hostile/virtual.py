@@ -29,7 +29,7 @@ from bulk.status import Silence
 from tests.hostile.http.turn import BASE_URL
 from tests.hostile.http.wire import MemoryConnector, Service
 from tests.hostile.wrong import Guest
-from tests.virtual_time import START, VirtualClock, VirtualLoop
+from tests.virtual_time import START, VirtualClock, run_alone
 
 T = TypeVar("T")
 AT_MOST_S = 7_200.0
@@ -71,7 +71,7 @@ def _quiet() -> Iterator[None]:
 def in_virtual_time(main: Callable[[], Awaitable[T]]) -> T:
     """Run `main` on a loop whose time jumps."""
     with _quiet():
-        return anyio.run(main, backend_options={"loop_factory": lambda: VirtualLoop(is_alone=True)})
+        return run_alone(main)
 
 
 @dataclass(frozen=True, slots=True)

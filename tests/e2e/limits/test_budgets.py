@@ -13,11 +13,11 @@ from tests.e2e.support.judging import Line, arrived, span_s, windows
 from tests.e2e.support.measured import untraced
 from tests.e2e.support.platform import Home, Served, served
 
-ITEMS, LIMIT, WINDOW_S = 3_000, 1_000, 5
+ITEMS, LIMIT, WINDOW_S = 1_500, 500, 5
 FULL = ITEMS // LIMIT - 1
 """Windows that are used up; what is left goes into the last one (count)."""
 SPARE, MOST_WINDOW_S = 4.0, 20
-"""So many times as long as 1,000 READMEs take without limits is a window, where that is more; at most so long."""
+"""So many times as long as 500 READMEs take without limits is a window, where that is more; at most so long."""
 SHARE = 0.99
 NEAR_BEST = 1.03
 NOISE = 1.10
@@ -50,7 +50,7 @@ def _untraced() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def full_speed_s(tmp_path_factory: pytest.TempPathFactory) -> float:
-    """What 1,000 READMEs take on this machine where nothing is limited, from first arrival to last answer (seconds)."""
+    """What 500 READMEs take on this machine where nothing is limited, from first arrival to last answer (seconds)."""
     folder = tmp_path_factory.mktemp("unlimited")
     home = Home(folder)
     home.lines("repos.jsonl", repositories(LIMIT))
@@ -70,7 +70,7 @@ def window_s(full_speed_s: float) -> int:
 def governed(
     tmp_path_factory: pytest.TempPathFactory, full_speed_s: float, window_s: int
 ) -> Iterator[tuple[Served, Home]]:
-    """A sandbox with core = 1,000 per window, and a folder with a manifest of 3,000 READMEs, run once.
+    """A sandbox with core = 500 per window, and a folder with a manifest of 1,500 READMEs, run once.
 
     Where the machine was busy with other things, another sandbox and another run, to be judged in its place.
     """
@@ -93,7 +93,7 @@ def best_s(lines: Sequence[Line], full_speed_s: float, window_s: int) -> float:
 
     The sandbox's first window begins at the whole second that holds the first request, so it ends
     `window - (first request - that second)` seconds after the first request. Every further full window takes its time,
-    and the last 1,000 need what they need at full speed, measured in a run without limits. So, with 3,000 of 1,000
+    and the last 500 need what they need at full speed, measured in a run without limits. So, with 1,500 of 500
     each: best = (window - fraction of the first second) + window + full speed.
     """
     first = min(map(arrived, lines))
@@ -119,7 +119,7 @@ def governed_once(folder: Path, window_s: int) -> Iterator[tuple[Served, Home]]:
 
 
 def test_readmes_use_the_whole_budget_and_no_more(governed, full_speed_s, window_s, figure) -> None:
-    """3,000 READMEs at 1,000 per window: none beyond the budget, 99% of every full window, within 3% of the best time
+    """1,500 READMEs at 500 per window: none beyond the budget, 99% of every full window, within 3% of the best time
     (`best_s`)."""
     sandbox, home = governed
     lines = sandbox.requests()[:ITEMS]

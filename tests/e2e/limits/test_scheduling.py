@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.support.judging import Line, answered, arrived, changed_files, effects, overlaps, span_s, windows
 from tests.e2e.support.platform import Home, served
 
-BUSY = {"core": 6_000, "dependency_snapshots": 1_500}
+BUSY = {"core": 3_000, "dependency_snapshots": 800}
 """Items that keep a category busy for longer than it takes to use up the other one, on a machine with other work."""
 SCARCE, SCARCE_LIMIT, WINDOW_S = 12, 8, 4
 NOISE = 3.0

@@ -1,9 +1,9 @@
 """Commands of `bulk`, each a process forked from one that has imported everything: half a second sooner.
 
 Most of what a suite of real processes takes is their start. `python -m tests.e2e.support.forked DESCRIPTOR` imports
-once, and for each command forks a keeper, which forks the command: with its own arguments, folder, variables and
-standard streams. The keeper tells its number, and later how it ended. What a variable changes before Python's first
-line (`AT_START`) can't be had in this way: such commands are started as a user starts them.
+once, and forks each command: with its own arguments, folder, variables and standard streams. It tells the command's
+number, and later how it ended. What a variable changes before Python's first line (`AT_START`) can't be had in this
+way: such commands are started as a user starts them.
 """
 
 import atexit
@@ -198,30 +198,56 @@ def _given(stream: int) -> int:
 
 def serve(control: socket.socket) -> int:
     """Fork until the other end is closed; in a command's process, the exit code of the command."""
+    import_all()
+    _prepare()
+    woken, waker = socket.socketpair()
+    waker.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(waker.fileno())
+    running = dict[int, socket.socket]()
+    gc.freeze()
+    while True:
+        ready, _, _ = select.select([control, woken], [], [])
+        if woken in ready:
+            woken.recv(1024)
+            _tell_ends(running)
+        if control not in ready:
+            continue
+        asked, given, _, _ = socket.recv_fds(control, MOST_BYTES, 4)
+        if not asked:
+            return 0
+        keeper = socket.socket(fileno=given[3])
+        command = os.fork()
+        if command == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for mine in (control, woken, waker, keeper, *running.values()):
+                mine.close()
+            return _be_the_command(json.loads(asked), given[:3])
+        for descriptor in given[:3]:
+            os.close(descriptor)
+        keeper.send(command.to_bytes(4, "little"))
+        running[command] = keeper
+
+
+def _tell_ends(running: dict[int, socket.socket]) -> None:
+    """Tell of each command that has ended how it did."""
+    while running:
+        command, status = os.waitpid(-1, os.WNOHANG)
+        if command == 0:
+            return
+        with running.pop(command) as keeper, contextlib.suppress(OSError):  # nobody may be left to be told
+            keeper.send(os.waitstatus_to_exitcode(status).to_bytes(4, "little", signed=True))
+
+
+def import_all() -> None:
+    """Import what any command would import."""
     for name in PACKAGES:
         for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
     for name in PRELOADED:
         importlib.import_module(name)
-    _prepare()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are waited for by nobody
-    gc.freeze()
-    while True:
-        asked, given, _, _ = socket.recv_fds(control, MOST_BYTES, 4)
-        if not asked:
-            return 0
-        if os.fork() == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            keeper = socket.socket(fileno=given[3])
-            control.close()
-            command = os.fork()
-            if command:
-                _keep(keeper, command, given[:3])
-            keeper.close()
-            return _be_the_command(json.loads(asked), given[:3])
-        for descriptor in given:
-            os.close(descriptor)
 
 
 def _prepare() -> None:
@@ -233,15 +259,6 @@ def _prepare() -> None:
         find(name)
     for package, template in TEMPLATES:
         environment(package).get_template(template)
-
-
-def _keep(keeper: socket.socket, command: int, streams: Sequence[int]) -> None:
-    for descriptor in streams:
-        os.close(descriptor)
-    keeper.send(command.to_bytes(4, "little"))
-    _, status = os.waitpid(command, 0)
-    keeper.send(os.waitstatus_to_exitcode(status).to_bytes(4, "little", signed=True))
-    os._exit(0)
 
 
 def _be_the_command(asked: Mapping[str, Any], streams: Sequence[int]) -> int:

@@ -29,10 +29,11 @@ def test_a_right_rate_limit_tells_the_time(headers: Headers, skew_s: float, is_e
 @pytest.mark.parametrize("is_even", [True, False])
 @pytest.mark.parametrize("answers", [Answers.NOT_FOUND, Answers.FROZEN, Answers.SAME, Answers.MISSING])
 @pytest.mark.parametrize("skew_s", [0.0, 30.0, -30.0, -3_600.0])
-def test_right_headers_tell_the_time(answers: Answers, skew_s: float, is_even: bool) -> None:
+@pytest.mark.parametrize("windows", [11, pytest.param(20, marks=pytest.mark.soak)])
+def test_right_headers_tell_the_time(windows: int, answers: Answers, skew_s: float, is_even: bool) -> None:
     """No `Date` comes, and `/rate_limit` says nothing good: the first window is waited for, then looks halve what is
     not known of the time, and after a few of them at least 99% of each window is used."""
-    used = use(Cell(Headers.RIGHT, answers, windows=20, has_date=False, skew_s=skew_s, is_even=is_even))
+    used = use(Cell(Headers.RIGHT, answers, windows=windows, has_date=False, skew_s=skew_s, is_even=is_even))
     assert used.longest_s <= 15.5, told(used)
     assert used.refused <= LOOKS, told(used)
     last = used.spent[6:-1]

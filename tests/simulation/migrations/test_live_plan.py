@@ -17,7 +17,7 @@ from tests.simulation.migrations.platform_state import SEED_DATA, Key, Platform
 from tests.simulation.migrations.work import RENAMED, Migration
 from tests.simulation.stage import Stage
 
-SEEDS, SOAK_SEEDS, TOGETHER = 100, 5_000, 20
+SEEDS, SOAK_SEEDS, TOGETHER = 60, 5_000, 20
 WRITTEN = ("create", "change")
 SEEN = (*WRITTEN, "equal", "conflict")
 

@@ -15,7 +15,7 @@ from tests.simulation.migrations.undoing import Undoing, pass_seed
 from tests.simulation.migrations.work import Migration
 from tests.simulation.schedules import put
 
-SEEDS, SOAK_SEEDS, TOGETHER = 200, 20_000, 20
+SEEDS, SOAK_SEEDS, TOGETHER = 120, 20_000, 20
 """A seed takes less than a fifth of a second: a platform, a run, the undo, its run and a retry of that."""
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.simulation.storm import pass_seed
 
-SEEDS, SOAK_SEEDS, TOGETHER = 60, 20_000, 5
+SEEDS, SOAK_SEEDS, TOGETHER = 40, 20_000, 5
 """A seed of 200 items is about half a second of computing: an engine, a ledger, a server, 500 requests on the wire."""
 
 
