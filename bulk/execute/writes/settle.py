@@ -146,11 +146,13 @@ class Settler:
         """
         kind = operation.name, refused.lost.status or 0
         looks = self.refused_writes.looks(kind)
+        is_about_it = self.refused_writes.is_waited_for(kind) and _may_be_about_its_effect(refused, refusal)
+        until, pauses_s = self.settled_at(refused) if is_about_it else 0.0, PAUSE_FIRST_S
+        looks = looks if refused.effect in _MAY_TAKE_TIME else min(looks, 1)
         context.is_settling = True
         try:
-            for look in range(looks if refused.effect in _MAY_TAKE_TIME else min(looks, 1)):
-                if look:
-                    await self._sender.pause(SECOND_LOOK_S)
+            while looks > 0:
+                began = self._clock.monotonic()
                 found = await self._read_back(operation, item, refused.lost, context, owner)
                 if _is_trace(found):
                     found = await self._read_back(operation, item, refused.lost, context, owner)
@@ -159,10 +161,17 @@ class Settler:
                     self._sender.settled += 1
                     return self.refused_or_ours(operation, refused, found)
                 if not isinstance(found, NotApplied):
-                    break
+                    return _unless_it_explains(refused, refusal, found) if is_about_it else None
                 if found.part is not None:
                     self.refused_writes.was_done(kind)
                     return _in_part(refusal, found.part)
+                if began < until:
+                    await self._sender.pause(pauses_s)
+                    pauses_s = min(PAUSE_MOST_S, pauses_s * 2.0)
+                    continue
+                looks -= 1
+                if looks and not is_about_it:
+                    await self._sender.pause(SECOND_LOOK_S)
         except Draining:  # the run is ending, and the refusal is known
             pass
         finally:
@@ -266,6 +275,26 @@ def _unknown(lost_write: LostWrite, found: Undecided, last: Outcome | None) -> O
     if found.found is not None and lost_write.effect in (Effect.COMPARE_AND_SWAP, Effect.SET):
         why = f"{why}; {OVERWRITE}"
     return unknown(why, http_status=status, result=found.found)
+
+
+def _may_be_about_its_effect(refused: LostWrite, refusal: Outcome) -> bool:
+    """Return whether a write may have been refused for what it has left itself, because it was passed on twice: what it
+    created exists, what it deleted or renamed is gone. A look that does not show that may be a copy's that lags.
+    """
+    code = None if refusal.error is None else refusal.error.code
+    if refused.effect in CREATES:
+        return code is ErrorCode.CONFLICT or (code is ErrorCode.VALIDATION_FAILED and not refusal.gives_codes)
+    return code is ErrorCode.NOT_FOUND and (refused.effect is Effect.MOVE or refused.lost.method == "DELETE")
+
+
+def _unless_it_explains(
+    refused: LostWrite, refusal: Outcome, found: Outcome | NotApplied | Undecided
+) -> Outcome | None:
+    """Return `unknown` where something new is in the way of a refused creation and is not as asked for: it may be ours,
+    shown otherwise. None: the refusal stands."""
+    if refused.effect in CREATES and isinstance(found, Undecided) and found.found is not None:
+        return _unknown(refused, found, refusal)
+    return None
 
 
 def _in_part(refusal: Outcome, part: Any) -> Outcome:
