@@ -15,8 +15,8 @@ from tests.simulation import invariants
 from tests.simulation.schedules import put, snapshot
 from tests.simulation.wire import probes
 from tests.simulation.wire.exchanges import Exchange
-from tests.simulation.wire.memory import Memory
 from tests.simulation.wire.fates import DROP_AFTER, DROP_BEFORE, FINE, TRIP_S, Fate, answer
+from tests.simulation.wire.memory import Memory
 from tests.simulation.world import World, now, simulate, world
 
 JSON = "application/json"

@@ -10,6 +10,8 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.requests.context import RequestContext
@@ -18,6 +20,7 @@ from bulk.execute.writes.recent_writes import CREATES
 from bulk.execute.writes.refused_writes import SECOND_LOOK_S, RefusedWrites
 from bulk.govern.policy import Draining
 from bulk.model import (
+    UNSEEN,
     Effect,
     ErrorCode,
     Lost,
@@ -44,6 +47,8 @@ CONTRADICTED = "the platform refused it (status {status}); then one look showed 
 OVERWRITE = "nothing was overwritten; `bulk retry --overwrite` writes it all the same"
 _OF_WHAT_IS_THERE = (ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_FAILED)
 """Refusals that may be about what a lost write has left: what it deleted or renamed is gone, what it created exists."""
+_OVERWRITES = frozenset((Effect.COMPARE_AND_SWAP, Effect.SET))
+"""Effects that may take the place of what somebody else has written."""
 _REFUSED = frozenset((401, 403, 422, 429))
 """Statuses of a refused send that was repeated: that it was done all the same is only just possible."""
 _MAY_TAKE_TIME = frozenset((Effect.MOVE, Effect.ORDERED, Effect.SET))
@@ -63,17 +68,29 @@ class LostWrite:
         effect: the effect of the write, which decides what may be repeated when.
         since: when it was lost, or when the run was resumed (monotonic): the settle time counts from here.
         followed_by: how a read failed that came after the platform had accepted the write; None: it never accepted it.
+        is_disputed: a reading has shown what was there before the write, and the look behind it something else.
     """
 
     lost: Lost
     effect: Effect
     since: float
     followed_by: Outcome | None = None
+    is_disputed: bool = False
 
     @property
     def is_wrong(self) -> bool:
         """Whether an answer of success came that proves nothing."""
         return self.followed_by is None and self.lost.status is not None and 200 <= self.lost.status < 300
+
+    def is_contradicted_by(self, request: Request) -> bool:
+        """Return whether a repeat has seen something else than what was there before: a reading said that nothing has
+        changed, perhaps because a copy lags. What stands there then may be somebody else's."""
+        if self.is_disputed or self.effect not in _OVERWRITES:
+            return False
+        before, now = self.lost.before, request.own_before
+        if before is UNSEEN or now is UNSEEN or (self.lost.method, self.lost.path) != (request.method, request.path):
+            return False
+        return bool(before != msgspec.json.decode(msgspec.json.encode(now)))  # a ledger has kept the other as JSON
 
 
 def lost_write_of(request: Request, clock: Clock, status: int | None, made: frozenset[str] = frozenset()) -> LostWrite:
@@ -202,7 +219,8 @@ class Settler:
     ) -> Outcome | None:
         pause_s, readings, traces = PAUSE_FIRST_S, 0, 0
         # what was accepted has most probably been done, or is being done: repeating it at once would gain nothing
-        may_repeat = lost_write.effect.may_repeat_at_once and lost_write.followed_by is None
+        is_left = lost_write.followed_by is None and not lost_write.is_disputed
+        may_repeat = lost_write.effect.may_repeat_at_once and is_left
         while True:
             began = self._clock.monotonic()
             found = await self._read_back(operation, item, lost_write.lost, context, owner)
@@ -272,7 +290,7 @@ def _unknown(lost_write: LostWrite, found: Undecided, last: Outcome | None) -> O
     why, status = found.why, None
     if last is not None and last.error is not None:
         why, status = f"{why}; what came last: {last.error.message}", last.http_status
-    if found.found is not None and lost_write.effect in (Effect.COMPARE_AND_SWAP, Effect.SET):
+    if found.found is not None and lost_write.effect in _OVERWRITES:
         why = f"{why}; {OVERWRITE}"
     return unknown(why, http_status=status, result=found.found)
 
@@ -334,4 +352,4 @@ def lost_again(lost_write: LostWrite | None, newest: LostWrite) -> LostWrite:
     of them."""
     if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (newest.lost.method, newest.lost.path):
         return newest
-    return LostWrite(lost_write.lost, lost_write.effect, newest.since, newest.followed_by)
+    return LostWrite(lost_write.lost, lost_write.effect, newest.since, newest.followed_by, newest.is_disputed)
