@@ -375,7 +375,7 @@ MISSING = failed(ErrorCode.NOT_FOUND, "it is not there")
 def test_only_a_refusal_that_may_be_about_its_own_effect_is_waited_out(
     effect: Effect, refusal: Outcome, looks_s: float
 ) -> None:
-    """Its effect may show late; a refusal for another reason costs one look, and each stands where no trace is found."""
+    """Its effect may show late; a refusal for another reason costs one look; each stands where there is no trace."""
     outcome, took_s = looked_for(Thing([NotApplied()]), effect, refusal)
     assert outcome is None
     assert looks_s <= took_s <= looks_s + 3.0

@@ -25,7 +25,7 @@ LAGS = pytest.mark.parametrize("lags", [False, True], ids=["fresh", "lagging"])
 
 
 def meets(made: World, fate: Fate, *, lags: bool) -> None:
-    """The first write meets this fate; `lags`: the first look after it is at a copy that shows what was there before."""
+    """The first write meets this fate; `lags`: the first look after it shows what was there before."""
     fates, stale = iter((fate,)), iter([Fate(kind="stale", stale_s=60.0)] * lags)
     has_written = False
     made.network.memory = Memory()
