@@ -219,8 +219,8 @@ class Settler:
     ) -> Outcome | None:
         pause_s, readings, traces = PAUSE_FIRST_S, 0, 0
         # what was accepted has most probably been done, or is being done: repeating it at once would gain nothing
-        is_left = lost_write.followed_by is None and not lost_write.is_disputed
-        may_repeat = lost_write.effect.may_repeat_at_once and is_left
+        may_repeat = lost_write.effect.may_repeat_at_once and lost_write.followed_by is None
+        is_disputed = lost_write.is_disputed
         while True:
             began = self._clock.monotonic()
             found = await self._read_back(operation, item, lost_write.lost, context, owner)
@@ -238,7 +238,7 @@ class Settler:
                     if is_trace:
                         continue
                 case NotApplied():
-                    if refusal is None and ((may_repeat and not traces) or is_believed):
+                    if refusal is None and ((may_repeat and not traces and not is_disputed) or is_believed):
                         return None
                     if is_believed:
                         if refusal is not None and found.part is not None:
