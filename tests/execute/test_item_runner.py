@@ -16,6 +16,7 @@ from tests.simulation.schedules import put, snapshot
 from tests.simulation.wire import probes
 from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.wire.fates import DROP_AFTER, DROP_BEFORE, FINE, TRIP_S, Fate, answer
+from tests.simulation.wire.memory import Memory
 from tests.simulation.world import World, now, simulate, world
 
 JSON = "application/json"
@@ -35,13 +36,15 @@ def play(
     items: list[dict[str, Any]],
     fate_of: Callable[[Exchange], Fate],
     check: Callable[[World, list[dict[str, Any]], int], None],
+    is_stale: bool = False,
     **limits: Any,
 ) -> None:
-    """Run one job in a world, and check its lines and exit code."""
+    """Run one job in a world, and check its lines and exit code. `is_stale`: fates may show what was there before."""
 
     async def main() -> None:
         async with world(folder, fate_of=fate_of) as made:
             invariants.watch(made)
+            made.network.memory = Memory() if is_stale else None
             job = {"job": {"operation": operation, "items": items}}
             manifest = made.write("run", job, {"settle": "5s", "request_timeout": "5s", **limits})
             report = await made.run(manifest)

@@ -6,8 +6,8 @@ blob would be taken for another writer's, or a missing file for the effect of ou
 write the next item is told what that write left, and does not look: the platform's own comparison guards the item. If
 the item loses an answer, the loss is settled when that time is over. Where the platform compares nothing, as with a
 webhook, the next item looks once more when that time is over, unless its look shows what was left; and a creation does
-not believe that its like is there while that may just have been deleted. A thing that was just created counts as
-changed.
+not believe that its like is there while that may just have been deleted, nor that it is not there before the list shows
+what the run has created last in it. A thing that was just created counts as changed.
 
 A platform may show a new organization or configuration only a moment after its 201: a request for it at once gets
 404. So within the settle time of a creation a 404 whose path names what was created is no answer yet: the item starts
@@ -42,6 +42,7 @@ class RecentWrites:
     def __init__(self, settle_s: float) -> None:
         self._left: ExpiringMap[str] = ExpiringMap(settle_s)
         self._changed: ExpiringMap[Any] = ExpiringMap(settle_s)
+        self._newest: ExpiringMap[str] = ExpiringMap(settle_s)  # the number of what was created last, by collection
 
     def steps(self, operation: AnyOperation, item: Item, now: float) -> Steps:
         """Return the steps of `item`, which know what an item before it has just left."""
@@ -49,7 +50,13 @@ class RecentWrites:
         if until > now and isinstance(operation, ComparesState):
             return operation.steps_after(item, left, until - now)
         lag_s = self._changed_until(operation, item) - now
-        return operation.steps(item) if lag_s <= 0.0 else self._looking_twice(operation, item, lag_s)
+        if lag_s > 0.0:
+            return self._looking_twice(operation, item, lag_s)
+        if self._newest and isinstance(operation, CreatesNames):
+            newest, until = self._newest.find(urls.place(operation.collection(item), "")) or ("", 0.0)
+            if until > now:
+                return _seeing(newest, operation, item, until - now)
+        return operation.steps(item)
 
     def steps_combined(self, operation: Combinable[Any], items: Sequence[Item], now: float) -> CombinedSteps:
         """Return the steps of items that share their requests; the look at what was just changed comes late."""
@@ -105,13 +112,26 @@ class RecentWrites:
         elif effect is not None and isinstance(operation, ChangesThings) and _may_have_changed(outcome):
             for thing in operation.things(item):
                 self._changed.note(thing, _without_note(outcome.result), now)
-                self._changed.note(thing[: thing.rfind("/") + 1], None, now)  # a list shows the change late, too
+                collection = thing[: thing.rfind("/") + 1]
+                self._changed.note(collection, None, now)  # a list shows the change late, too
+                self._newest.forget(collection)  # it may be gone
             self._changed.forget_old(now)
         else:
             for name in names_made(operation, item, effect, outcome):
                 if name.startswith("/"):  # the place of a thing with a number
                     self._changed.note(name, _without_note(outcome.result), now)
             self._changed.forget_old(now)
+        self._note_newest(operation, item, effect, outcome, now)
+
+    def _note_newest(
+        self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, now: float
+    ) -> None:
+        """Note what was created last in a collection."""
+        if effect in CREATES and outcome.kind is OutcomeKind.SUCCEEDED and isinstance(operation, CreatesNames):
+            number = outcome.result.get("id") if isinstance(outcome.result, Mapping) else None
+            if number is not None:
+                self._newest.note(urls.place(operation.collection(item), ""), str(number), now)
+            self._newest.forget_old(now)
 
     def forget(self, operation: AnyOperation, item: Item) -> None:
         """Forget what was left where `item` writes: another writer has changed it, or its state is unknown."""
@@ -145,6 +165,30 @@ def _may_have_changed(outcome: Outcome) -> bool:
 
 def _without_note(result: Any) -> Any:
     return {name: value for name, value in result.items() if name != "note"} if isinstance(result, dict) else result
+
+
+def _seeing(newest: str, operation: AnyOperation, item: Item, lag_s: float) -> Steps:
+    """Do what the steps of a creation do; where they are about to create and have not seen what was created last, the
+    list may lag, and may lack the like of this item: begin again, for at most `lag_s` seconds."""
+    waited_s, pause_s = 0.0, PAUSE_FIRST_S
+    steps = operation.steps(item)
+    try:
+        request = next(steps)
+        while True:
+            while request.effect is Effect.READ:
+                request = steps.send((yield request))
+            is_seen = not isinstance(request.before, list) or newest in map(str, request.before)
+            if is_seen or waited_s >= lag_s:
+                return (yield from _going_on(steps, request))
+            steps.close()
+            steps = operation.steps(item)
+            request = replace(next(steps), pause_s=pause_s)
+            waited_s, pause_s = waited_s + pause_s, min(PAUSE_MOST_S, pause_s * 2.0)
+    except StopIteration as end:
+        ended: Outcome = end.value
+        return ended
+    finally:
+        steps.close()
 
 
 def _looking_late(steps: Generator[Request, Reply, T], lag_s: float) -> Generator[Request, Reply, T]:

@@ -13,7 +13,7 @@ LOOKS_THEN = 100
 """After `LOOKS_FIRST`, one refusal in this many is looked into (count)."""
 
 TWICE_FIRST = 3
-"""How many of the first refusals are looked into twice (count)."""
+"""How many of the first refusals are looked into twice, or until the settle time is over (count)."""
 
 SECOND_LOOK_S = 2.0
 """The pause before the second look at what a platform may do in the background (seconds)."""
@@ -35,6 +35,11 @@ class RefusedWrites:
         if seen <= TWICE_FIRST:
             return 2
         return 1 if seen <= LOOKS_FIRST or seen % LOOKS_THEN == 0 or kind in self._lies else 0
+
+    def is_waited_for(self, kind: Kind) -> bool:
+        """Return whether the effect of a write that was just counted is looked for until the settle time is over, where
+        its refusal may be about that effect."""
+        return self._seen.get(kind, 0) <= TWICE_FIRST or kind in self._lies
 
     def was_done(self, kind: Kind) -> None:
         """Note that a write was done although it was refused in this way."""

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.requests.context import RequestContext
@@ -19,6 +21,7 @@ from bulk.execute.writes.recent_writes import CREATES
 from bulk.execute.writes.refused_writes import SECOND_LOOK_S, RefusedWrites
 from bulk.govern.policy import Draining
 from bulk.model import (
+    UNSEEN,
     Effect,
     ErrorCode,
     Lost,
@@ -45,6 +48,8 @@ CONTRADICTED = "the platform refused it (status {status}); then one look showed 
 OVERWRITE = "nothing was overwritten; `bulk retry --overwrite` writes it all the same"
 _OF_WHAT_IS_THERE = (ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_FAILED)
 """Refusals that may be about what a lost write has left: what it deleted or renamed is gone, what it created exists."""
+_OVERWRITES = frozenset((Effect.COMPARE_AND_SWAP, Effect.SET))
+"""Effects that may take the place of what somebody else has written."""
 _REFUSED = frozenset((401, 403, 422, 429))
 """Statuses of a refused send that was repeated: that it was done all the same is only just possible."""
 _MAY_TAKE_TIME = frozenset((Effect.MOVE, Effect.ORDERED, Effect.SET))
@@ -64,17 +69,29 @@ class LostWrite:
         effect: the effect of the write, which decides what may be repeated when.
         since: when it was lost, or when the run was resumed (monotonic): the settle time counts from here.
         followed_by: how a read failed that came after the platform had accepted the write; None: it never accepted it.
+        is_disputed: a reading has shown what was there before the write, and the look behind it something else.
     """
 
     lost: Lost
     effect: Effect
     since: float
     followed_by: Outcome | None = None
+    is_disputed: bool = False
 
     @property
     def is_wrong(self) -> bool:
         """Whether an answer of success came that proves nothing."""
         return self.followed_by is None and self.lost.status is not None and 200 <= self.lost.status < 300
+
+    def is_contradicted_by(self, request: Request) -> bool:
+        """Return whether a repeat has seen something else than what was there before: a reading said that nothing has
+        changed, perhaps because a copy lags. What stands there then may be somebody else's."""
+        if self.is_disputed or self.effect not in _OVERWRITES:
+            return False
+        before, now = self.lost.before, request.own_before
+        if before is UNSEEN or now is UNSEEN or (self.lost.method, self.lost.path) != (request.method, request.path):
+            return False
+        return bool(before != msgspec.json.decode(msgspec.json.encode(now)))  # a ledger has kept the other as JSON
 
 
 def lost_write_of(request: Request, clock: Clock, status: int | None, made: frozenset[str] = frozenset()) -> LostWrite:
@@ -147,11 +164,13 @@ class Settler:
         """
         kind = operation.name, refused.lost.status or 0
         looks = self.refused_writes.looks(kind)
+        is_about_it = self.refused_writes.is_waited_for(kind) and _may_be_about_its_effect(refused, refusal)
+        until, pauses_s = self.settled_at(refused) if is_about_it else 0.0, PAUSE_FIRST_S
+        looks = looks if refused.effect in _MAY_TAKE_TIME else min(looks, 1)
         context.is_settling = True
         try:
-            for look in range(looks if refused.effect in _MAY_TAKE_TIME else min(looks, 1)):
-                if look:
-                    await self._sender.pause(SECOND_LOOK_S)
+            while looks > 0:
+                began = self._clock.monotonic()
                 found = await self._read_back(operation, item, refused.lost, context, owner)
                 if _is_trace(found):
                     found = await self._read_back(operation, item, refused.lost, context, owner)
@@ -160,10 +179,17 @@ class Settler:
                     self._sender.settled += 1
                     return self.refused_or_ours(operation, refused, found)
                 if not isinstance(found, NotApplied):
-                    break
+                    return _unless_it_explains(refused, refusal, found) if is_about_it else None
                 if found.part is not None:
                     self.refused_writes.was_done(kind)
                     return _in_part(refusal, found.part)
+                if began < until:
+                    await self._sender.pause(pauses_s)
+                    pauses_s = min(PAUSE_MOST_S, pauses_s * 2.0)
+                    continue
+                looks -= 1
+                if looks and not is_about_it:
+                    await self._sender.pause(SECOND_LOOK_S)
         except Draining:  # the run is ending, and the refusal is known
             pass
         finally:
@@ -195,6 +221,7 @@ class Settler:
         pause_s, readings, traces = PAUSE_FIRST_S, 0, 0
         # what was accepted has most probably been done, or is being done: repeating it at once would gain nothing
         may_repeat = lost_write.effect.may_repeat_at_once and lost_write.followed_by is None
+        is_disputed = lost_write.is_disputed
         while True:
             began = self._clock.monotonic()
             found = await self._read_back(operation, item, lost_write.lost, context, owner)
@@ -212,7 +239,7 @@ class Settler:
                     if is_trace:
                         continue
                 case NotApplied():
-                    if refusal is None and ((may_repeat and not traces) or is_believed):
+                    if refusal is None and ((may_repeat and not traces and not is_disputed) or is_believed):
                         return None
                     if is_believed:
                         if refusal is not None and found.part is not None:
@@ -264,9 +291,29 @@ def _unknown(lost_write: LostWrite, found: Undecided, last: Outcome | None) -> O
     why, status = found.why, None
     if last is not None and last.error is not None:
         why, status = f"{why}; what came last: {last.error.message}", last.http_status
-    if found.found is not None and lost_write.effect in (Effect.COMPARE_AND_SWAP, Effect.SET):
+    if found.found is not None and lost_write.effect in _OVERWRITES:
         why = f"{why}; {OVERWRITE}"
     return unknown(why, http_status=status, result=found.found)
+
+
+def _may_be_about_its_effect(refused: LostWrite, refusal: Outcome) -> bool:
+    """Return whether a write may have been refused for what it has left itself, because it was passed on twice: what it
+    created exists, what it deleted or renamed is gone. A look that does not show that may be a copy's that lags.
+    """
+    code = None if refusal.error is None else refusal.error.code
+    if refused.effect in CREATES:
+        return code is ErrorCode.CONFLICT or (code is ErrorCode.VALIDATION_FAILED and not refusal.gives_codes)
+    return code is ErrorCode.NOT_FOUND and (refused.effect is Effect.MOVE or refused.lost.method == "DELETE")
+
+
+def _unless_it_explains(
+    refused: LostWrite, refusal: Outcome, found: Outcome | NotApplied | Undecided
+) -> Outcome | None:
+    """Return `unknown` where something new is in the way of a refused creation and is not as asked for: it may be ours,
+    shown otherwise. None: the refusal stands."""
+    if refused.effect in CREATES and isinstance(found, Undecided) and found.found is not None:
+        return _unknown(refused, found, refusal)
+    return None
 
 
 def _in_part(refusal: Outcome, part: Any) -> Outcome:
@@ -306,7 +353,7 @@ def lost_again(lost_write: LostWrite | None, newest: LostWrite) -> LostWrite:
     of them."""
     if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (newest.lost.method, newest.lost.path):
         return newest
-    return LostWrite(lost_write.lost, lost_write.effect, newest.since, newest.followed_by)
+    return LostWrite(lost_write.lost, lost_write.effect, newest.since, newest.followed_by, newest.is_disputed)
 
 
 def what_came(lost: LostWrite | None) -> str:

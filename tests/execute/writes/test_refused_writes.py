@@ -35,6 +35,50 @@ def test_a_kind_that_has_lied_is_always_looked_into():
     assert [refused.looks(KIND) for _ in range(5)] == [1] * 5
 
 
+FILE = {"owner": "acme-eng", "repo": "hello-world", "path": "README.md", "message": "Away"}
+RULESET = {
+    "org": "acme-eng",
+    "name": "Protect main",
+    "enforcement": "active",
+    "conditions": {"ref_name": {"include": ["~ALL"], "exclude": []}, "repository_name": {"include": ["~ALL"]}},
+}
+TAKEN = (
+    b'{"message": "Validation Failed", "errors": [{"resource": "Thing", "field": "name", "code": "already_exists"}]}'
+)
+SAID_NOTHING = b'{"message": "Validation Failed", "errors": ["Name must be unique"]}'
+GONE = b'{"message": "Not Found"}'
+
+
+@pytest.mark.parametrize(
+    ("operation", "item", "status", "body"),
+    [
+        ("organization.create", {"login": "acme-web", "admin": "octoadmin"}, 422, TAKEN),
+        ("organization.create", {"login": "acme-web", "admin": "octoadmin"}, 422, SAID_NOTHING),
+        ("webhook.create", {"org": "acme-eng", "config": {"url": "http://127.0.0.1:9/new"}}, 422, SAID_NOTHING),
+        ("organization-ruleset.create", RULESET, 422, SAID_NOTHING),
+        ("webhook.delete", {"org": "acme-ops", "hook_id": 4001}, 404, GONE),
+        ("contents.delete", FILE, 404, GONE),
+        ("organization.rename", {"org": "acme-labs", "login": "acme-research"}, 404, GONE),
+    ],
+)
+def test_a_refusal_that_may_be_about_its_own_effect_is_waited_out(
+    folder: Path, operation: str, item: dict[str, Any], status: int, body: bytes
+) -> None:
+    """A proxy sends a write twice and passes on the refusal of the second one, while a copy of the platform shows for
+    seconds what was there before: the item has succeeded, and the note names the refusal."""
+    refusal = answer(status, body, JSON, is_passed_on=True)
+
+    def meet(exchange: Exchange) -> Fate:
+        return refusal if exchange.is_write else Fate(kind="stale", stale_s=3.0)
+
+    def check(made: World, lines: list[dict[str, Any]], code: int) -> None:
+        (line,) = lines
+        assert (line["outcome"], code, sends(made)) == ("succeeded", 0, 1), line
+        assert f"status {status}" in line["result"]["note"]
+
+    play(folder, operation, [item], meet, check, is_stale=True)
+
+
 @pytest.mark.parametrize("status", [403, 422])
 def test_many_that_are_refused_for_a_reason_cost_few_looks(folder: Path, status: int) -> None:
     """Of 220 writes that are refused and not done, 101 are looked into; each ends as it was refused."""

@@ -338,3 +338,57 @@ def test_an_item_alone_remembers_what_it_saw_itself() -> None:
     blind = Request(method="POST", path="/t", effect=Effect.SET, shared_by=(0,))
     alone = Request(method="PUT", path="/t", effect=Effect.SET, before=["a"])
     assert [each.own_before for each in (write, blind, alone)] == [["a"], UNSEEN, ["a"]]
+
+
+def looked_for(operation: Thing, effect: Effect, refusal: Outcome) -> tuple[Outcome | None, float]:
+    """How a refused write of that effect ended, and how long it was looked for (seconds)."""
+    clock = HandClock()
+    settler = Settler(Read(clock, Reply(status=200, headers={}, body={})), clock, SETTLE_S)
+    queue: PermitQueue = PermitQueue(account=None, category="core")  # type: ignore[arg-type]  # nobody asks it for a permit
+    about = lost_write(effect)
+    refused = LostWrite(replace(about.lost, method="DELETE", status=422), effect, about.since)
+    context = RequestContext(queue, None, ItemTally())
+    steps = settler.done_all_the_same(operation, ThingItem(), refused, refusal, context, (0, 0))
+    try:
+        steps.send(None)
+    except StopIteration as end:
+        return end.value, clock.at - 100.0
+    raise AssertionError("it waits for something")
+
+
+MISSING = failed(ErrorCode.NOT_FOUND, "it is not there")
+
+
+@pytest.mark.parametrize(
+    ("effect", "refusal", "looks_s"),
+    [
+        (Effect.CREATE, CONFLICT, 2 * SETTLE_S),
+        (Effect.CREATE_UNIQUE, CONFLICT, SETTLE_S),
+        (Effect.CREATE_UNIQUE, failed(ErrorCode.VALIDATION_FAILED, "no"), SETTLE_S),
+        (Effect.MOVE, MISSING, SETTLE_S),
+        (Effect.COMPARE_AND_SWAP, MISSING, SETTLE_S),
+        (Effect.CREATE, failed(ErrorCode.VALIDATION_FAILED, "no", gives_codes=True), 0.0),
+        (Effect.CREATE, failed(ErrorCode.FORBIDDEN, "no"), 0.0),
+        (Effect.COMPARE_AND_SWAP, CONFLICT, 0.0),
+    ],
+)
+def test_only_a_refusal_that_may_be_about_its_own_effect_is_waited_out(
+    effect: Effect, refusal: Outcome, looks_s: float
+) -> None:
+    """Its effect may show late; a refusal for another reason costs one look; each stands where there is no trace."""
+    outcome, took_s = looked_for(Thing([NotApplied()]), effect, refusal)
+    assert outcome is None
+    assert looks_s <= took_s <= looks_s + 3.0
+    late = Thing([NotApplied(), NotApplied(), succeeded({})])
+    assert (looked_for(late, effect, refusal)[0] is not None) is (looks_s > 0.0)
+
+
+def test_something_new_that_is_not_as_asked_for_makes_a_refused_creation_unknown() -> None:
+    """The platform may show ours otherwise: it is neither failed nor sent again, and the result has what was found."""
+    found = Undecided("5 is new and not as asked for", found=[{"id": 5}])
+    for effect in (Effect.CREATE, Effect.CREATE_UNIQUE):
+        outcome, _ = looked_for(Thing([found]), effect, CONFLICT)
+        assert outcome is not None
+        assert (outcome.kind, outcome.result) == (OutcomeKind.UNKNOWN, [{"id": 5}])
+        for refusal in (failed(ErrorCode.FORBIDDEN, "no"), failed(ErrorCode.VALIDATION_FAILED, "", gives_codes=True)):
+            assert looked_for(Thing([found]), effect, refusal)[0] is None

@@ -66,3 +66,36 @@ def test_what_this_run_has_just_changed_is_looked_at_when_it_shows(folder: Path,
     """failures.md row 21: each item has its one effect, in order; none is unchanged or refused by what is over."""
     jobs = TO_AND_FRO[thing]
     assert ended_in_turn(folder, jobs, stale_reads) == ["succeeded"] * len(jobs)
+
+
+LIKE: dict[str, tuple[Job, ...]] = {
+    "webhook": (
+        ("webhook.list", {"org": "acme-eng"}),
+        ("webhook.create", {"org": "acme-eng", "config": {"url": "http://127.0.0.1:9/%7Enew"}}),
+        ("webhook.create", {"org": "acme-eng", "config": {"url": "http://127.0.0.1:9/~new"}}),
+    ),
+    "ruleset": (
+        ("organization-ruleset.list", {"org": "acme-eng"}),
+        (
+            "organization-ruleset.create",
+            {"org": "acme-eng", "name": "Pushes", "target": "push", "enforcement": "active"},
+        ),
+        (
+            "organization-ruleset.create",
+            {"org": "acme-eng", "name": "pushes", "target": "push", "enforcement": "active"},
+        ),
+    ),
+    "configuration": (
+        ("enterprise-configuration.list", {"enterprise": "acme"}),
+        ("enterprise-configuration.create", {"enterprise": "acme", "name": "Pushes"}),
+        ("enterprise-configuration.create", {"enterprise": "acme", "name": " pushes"}),
+    ),
+}
+
+
+@pytest.mark.parametrize("thing", LIKE)
+def test_what_this_run_has_just_created_is_not_created_again_in_another_spelling(folder: Path, thing: str) -> None:
+    """failures.md row 21: the second creation waits until the list shows what the first has made, and sees its like."""
+    listed, first, (name, item) = LIKE[thing]
+    jobs = (listed, first, (name, {**item, "if_exists": "unchanged"}))
+    assert ended_in_turn(folder, jobs, stale_reads) == ["succeeded", "succeeded", "unchanged"]

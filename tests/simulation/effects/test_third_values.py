@@ -10,8 +10,9 @@ from tests.simulation import invariants
 from tests.simulation.schedules import put
 from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.wire.fates import DROP_AFTER, DROP_BEFORE, FINE, Fate
+from tests.simulation.wire.memory import Memory
 from tests.simulation.witness import Witness
-from tests.simulation.world import simulate, world
+from tests.simulation.world import World, simulate, world
 from tests.simulation.writes import HOOK, SECRET
 
 LIMITS = {"settle": "2s"}
@@ -20,19 +21,36 @@ WRITES: dict[str, tuple[str, dict[str, Any], str]] = {
     "contents.put": ("a", put("repo-00000", "a", "ours"), "commit fleet/repo-00000 a "),
     "contents.delete": ("README.md", DELETE, "commit fleet/repo-00000 README.md "),
 }
+LAGS = pytest.mark.parametrize("lags", [False, True], ids=["fresh", "lagging"])
 
 
+def meets(made: World, fate: Fate, *, lags: bool) -> None:
+    """The first write meets this fate; `lags`: the first look after it shows what was there before."""
+    fates, stale = iter((fate,)), iter([Fate(kind="stale", stale_s=60.0)] * lags)
+    has_written = False
+    made.network.memory = Memory()
+
+    def fate_of(exchange: Exchange) -> Fate:
+        nonlocal has_written
+        has_written = has_written or exchange.is_write
+        return next(fates, FINE) if exchange.is_write else next(stale, FINE) if has_written else FINE
+
+    made.network.fate_of = fate_of
+
+
+@LAGS
 @pytest.mark.parametrize("fate", [DROP_AFTER, DROP_BEFORE], ids=["applied", "not applied"])
 @pytest.mark.parametrize("operation", WRITES)
-def test_what_somebody_else_wrote_is_told_and_not_overwritten(folder: Path, operation: str, fate: Fate) -> None:
+def test_what_somebody_else_wrote_is_told_and_not_overwritten(
+    folder: Path, operation: str, fate: Fate, lags: bool
+) -> None:
     """The outcome is unknown, with what was found, whether ours was applied before or not; a retry looks and leaves it,
     and only `--overwrite` writes once more (failures.md rows 4, 7)."""
     path, item, effect = WRITES[operation]
 
     async def main() -> None:
         async with world(folder) as made:
-            fates = iter((fate,))
-            made.network.fate_of = lambda each: next(fates, FINE) if each.is_write else FINE
+            meets(made, fate, lags=lags)
             witness = Witness(made)
 
             def rival(exchange: Exchange) -> None:
@@ -82,16 +100,18 @@ SETTINGS: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
+@LAGS
 @pytest.mark.parametrize("fate", [DROP_AFTER, DROP_BEFORE], ids=["applied", "not applied"])
 @pytest.mark.parametrize("what", SETTINGS)
-def test_what_somebody_else_has_set_is_told_and_not_overwritten(folder: Path, what: str, fate: Fate) -> None:
+def test_what_somebody_else_has_set_is_told_and_not_overwritten(
+    folder: Path, what: str, fate: Fate, lags: bool
+) -> None:
     """The same for what may be repeated freely, because updating twice is updating once: not over somebody else's."""
     operation, item, statement = SETTINGS[what]
 
     async def main() -> None:
         async with world(folder) as made:
-            fates = iter((fate,))
-            made.network.fate_of = lambda each: next(fates, FINE) if each.is_write else FINE
+            meets(made, fate, lags=lags)
 
             def rival(exchange: Exchange) -> None:
                 if exchange.is_write and exchange.fate is fate:
