@@ -300,7 +300,7 @@ async def _ask_limits(
             ahead_s, date = _ahead_s(time, clock), date_from_headers(answer.headers)
             buckets.extend(
                 _bucket(name, category, limits, ahead_s, clock.now() if date is None else date - ahead_s)
-                for category, limits in limits_from_body(answer.body).items()
+                for category, limits in limits_from_body(answer.body, date).items()
             )
     return _Told(buckets, statistics.median(took_s[1:asks] or took_s or [0.0]))
 
