@@ -245,7 +245,7 @@ class Governor:
         if limits is not None:
             self.observe(queue, limits, queue.bucket.overlap(permit.mark) if queue.bucket else 0, now, granted)
         if permit.is_probe and seen is not False:
-            charges.saw(permit, seen, now, self.time)
+            charges.saw(permit, seen, now, self.time, has_headers=limits is not None)
         if kind is _ACCEPTED or kind is _REFUSED:
             account.backoffs = account.vain = 0
             if account.ramp is not None:
