@@ -68,7 +68,7 @@ def window_end(told: object, date: float | None) -> int:
     elif seconds < DAY_S:
         if date is None:
             return 0
-        seconds += date + 1.0  # both are cut to whole seconds, so the end may be up to two seconds later than their sum
+        seconds += date  # both are cut to whole seconds: the end may be a little later, which costs nothing
     return math.ceil(seconds)
 
 

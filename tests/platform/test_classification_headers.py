@@ -67,7 +67,7 @@ def test_limits_of_headers_are_clamped_or_left_out(changes, expected):
 def test_an_end_that_counts_from_now_is_measured_on_the_platforms_clock():
     """A gateway names the seconds that are left of a window: they count from the `Date` of its answer."""
     headers = limit_headers(reset="90") | {"date": "Sat, 21 Nov 2026 08:00:00 GMT"}
-    assert limits_from_headers(headers) == Limits("core", 5000, 4999, 1, int(NOW) + 91)
+    assert limits_from_headers(headers) == Limits("core", 5000, 4999, 1, int(NOW) + 90)
 
 
 def test_limits_of_the_status_are_read_by_category():
@@ -94,7 +94,7 @@ def test_limits_of_the_status_are_read_by_category():
     ends: list[object] = [None, math.inf, "2026-11-21T08:00:00Z", 1795248000000, "1795248000", 90, True]
     told = {f"end{number}": {**good, "reset": end} for number, end in enumerate(ends)}
     resets = [each.reset for each in limits_from_body({"resources": told}, NOW).values()]
-    assert resets == [0, 0, 1795248000, 1795248000, 1795248000, int(NOW) + 91, 0]
+    assert resets == [0, 0, 1795248000, 1795248000, 1795248000, int(NOW) + 90, 0]
     assert limits_from_body({"rate": good}) == {"core": Limits("core", 10, 7, 3, 1795248000)}
     useless: list[object] = [None, [], "x", {}, {"resources": []}, {"rate": None}]
     assert all(limits_from_body(body) == {} for body in useless)
