@@ -295,8 +295,10 @@ def _end(
     of_a_window = bucket.limit - reserve
     remaining = bucket.limit if bucket.remaining is None else bucket.remaining
     reset_at = bucket.reset_at
-    if reset_at is None or reset_at <= now:  # a window begins with the first request
-        remaining, reset_at = bucket.limit, now + window_s
+    if reset_at is not None and reset_at <= now:  # that window is over
+        remaining, reset_at = bucket.limit, None
+    if reset_at is None:  # a window begins with the first request, or has just begun as far as is known
+        reset_at = now + window_s
     left = requests - max(0, remaining - reserve)
     if left <= 0:
         return 1, now

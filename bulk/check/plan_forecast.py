@@ -122,6 +122,8 @@ def _budget(bucket: BucketStatus, limit: int, limits: Limits, now: float, *, is_
         remaining, reset_at = limit, None
     elif remaining >= limit and not is_used_at_once:  # the bucket shows a window that has not begun
         reset_at = None
+    elif reset_at is None and remaining < limit:  # nobody said when it ends, so it may have just begun
+        reset_at = now + length_of(bucket, now)
     return Budget(
         limit=max(0, limit - reserve),
         left=max(0, remaining - reserve),

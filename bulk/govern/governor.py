@@ -24,7 +24,7 @@ from bulk.govern.permits.accounts import NO_TOKEN, Account, CredentialSource, Pe
 from bulk.govern.permits.token_expiry import TokenExpiry
 from bulk.govern.policy import Draining, Policy
 from bulk.govern.reachability import PAGE, SILENT_AFTER, Reachability
-from bulk.govern.reactions import BUSY_WHY, FAILURES, PROVING, follow, refused
+from bulk.govern.reactions import BUSY_WHY, FAILURES, PROVING, climb, follow, refused
 from bulk.govern.server_clock import ServerClock
 from bulk.govern.turns import Turns
 from bulk.model import Failure, FailureKind, Reply
@@ -244,9 +244,11 @@ class Governor:
         if limits is not None:
             self.observe(queue, limits, queue.bucket.overlap(permit.mark) if queue.bucket else 0, now, granted)
         if permit.is_probe and seen is not False:
-            charges.saw(permit, seen, now, self.time)
+            charges.saw(permit, seen, now, self.time, has_headers=limits is not None)
         if kind is _ACCEPTED or kind is _REFUSED:
             account.backoffs = account.vain = 0
+            if account.ramp is not None:
+                climb(account, now)
             queue.errors = 0
             self.good_answers += not reply.is_truncated
             self.failures += reply.is_truncated

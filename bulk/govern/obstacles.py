@@ -90,7 +90,7 @@ class Obstacles:
         is_spent = bucket is not None and tokens is None and bucket.free <= bucket.reserve
         if (is_spent or tokens is not None) and self._is_used_up(queue, bucket, now):
             return f"bucket {queue.category}"
-        if concurrency.has_room:
+        if concurrency.has_room and (account.ramp is None or account.ramp.has_room(account.in_flight)):
             return ""
         queue.obstacle_kind = _CONCURRENCY
         return concurrency.obstacle

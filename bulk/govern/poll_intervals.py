@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from bulk.platform.classification import MOST_WAIT_S
+from bulk.platform.moments import MOST_WAIT_S
 
 HEADER = "x-poll-interval"
 

@@ -22,7 +22,7 @@ from bulk.govern.permits.accounts import Account, PermitQueue, Trust
 from bulk.govern.reactions import why_refused
 from bulk.model import Effect, ErrorCode, Failure, FailureKind, Reply, Request
 from bulk.platform.auth.secrets import Secret
-from bulk.platform.classification import Limits, Verdict, VerdictKind, limits_from_body
+from bulk.platform.classification import Limits, Verdict, VerdictKind, date_from_headers, limits_from_body
 
 log = logging.getLogger("bulk.govern")
 
@@ -208,7 +208,7 @@ class RateLimitPoller:
         self._heard(reply, verdict, marks, sent, wishes)
         if peers is None or verdict.kind is not VerdictKind.ACCEPTED:
             return
-        told, time = limits_from_body(reply.body) if reply.status == 200 else {}, governor.time
+        told, time = _told_by(reply) if reply.status == 200 else {}, governor.time
         if told:  # also where another worker asks for all: it may not have told anything yet
             await peers.told(account.name, told, shared or {}, time.middle(now), time.latest(now))
         for name, queue in account.queues.items():
@@ -277,7 +277,7 @@ class RateLimitPoller:
         match verdict.kind:
             case VerdictKind.ACCEPTED if reply.status == 200:
                 account.prove(sent)
-                self._take(limits_from_body(reply.body), marks, sent, now)
+                self._take(_told_by(reply), marks, sent, now)
                 account.must_ask = account.wishes != wishes
             case VerdictKind.ACCEPTED | VerdictKind.REFUSED if reply.status == 404:
                 self._useless, account.must_ask = 0, False
@@ -315,3 +315,7 @@ class RateLimitPoller:
             queue.refused_window = 0
         if was_asked and is_explained:
             account.reopen(now)
+
+
+def _told_by(reply: Reply) -> dict[str, Limits]:
+    return limits_from_body(reply.body, date_from_headers(reply.headers))

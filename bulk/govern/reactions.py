@@ -3,7 +3,8 @@
 A limit that names a time, or a bucket that is empty, is the word of a budget and no sign that the platform has too
 much to do: the number that may be in flight stays. `Retry-After` is obeyed as it stands, and longer if it names next to
 nothing in vain. After a limit without a time, `/rate_limit` is asked first: an empty bucket waits for its reset,
-otherwise nothing of the credential leaves for a growing time. A refusal without a reason holds up no other request.
+otherwise nothing of the credential leaves for a growing time. After a limit that no empty bucket explains, one request
+goes first, and then ever more (`permits/ramp.py`). A refusal without a reason holds up no other request.
 Source: open-points.md (secondary limits); failures.md rows 16-19.
 """
 
@@ -11,6 +12,7 @@ from bulk.clock import iso_utc
 from bulk.errors import CredentialRefused
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.permits.accounts import Account, Permit
+from bulk.govern.permits.ramp import Ramp
 from bulk.platform import phrases
 from bulk.platform.classification import Verdict, VerdictKind
 
@@ -62,6 +64,8 @@ def follow(
                 _obey(permit, wait_s, now)
             _limited(permit, now, unexplained_s)
         case VerdictKind.LIMITED_SECONDARY | VerdictKind.UNEXPLAINED:
+            if verdict.kind is VerdictKind.LIMITED_SECONDARY and (queue.bucket is None or queue.bucket.available > 0):
+                _begin_small(permit, now)
             _heed(permit, verdict, now, unexplained_s)
         case VerdictKind.BUSY if wait_s is not None:
             return now + wait_s
@@ -92,6 +96,24 @@ def _heed(permit: Permit, verdict: Verdict, now: float, unexplained_s: float) ->
     if verdict.kind is VerdictKind.LIMITED_SECONDARY:
         account.back_off(now, unexplained_s)
     account.ask_soon()
+
+
+def _begin_small(permit: Permit, now: float) -> None:
+    """Let one request go first when the pause after a limit is over that no budget explains, and more if it may."""
+    account = permit.queue.account
+    if account.ramp is None:
+        account.ramp = Ramp(now)
+    else:
+        account.ramp.refused(permit.granted, now)
+
+
+def climb(account: Account, now: float) -> None:
+    """Note a good answer after such a limit."""
+    ramp = account.ramp
+    if ramp is not None:
+        ramp.answered(account.in_flight, now)
+        if ramp.is_over:
+            account.ramp = None
 
 
 def _limited(permit: Permit, now: float, unexplained_s: float) -> None:

@@ -9,8 +9,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -20,11 +18,9 @@ import msgspec
 from bulk.model import Effect, ErrorCode, Media, Reply, Request
 from bulk.platform import phrases
 from bulk.platform.bodies.body_values import Unreadable
+from bulk.platform.moments import DAY_S, MILLISECONDS_FROM, http_date, wait_s, window_end
 from bulk.redaction import redact
 from bulk.redaction.printable import printable
-
-MOST_WAIT_S = 3_700.0
-"""Longest wait that the platform can ask for: a window of an hour and some skew (failures.md row 34)."""
 
 MESSAGE_CHARS = 500
 MESSAGE_ERRORS = 10
@@ -34,7 +30,6 @@ _READ_CHARS, _READ_ERRORS = 20_000, 100
 """Most characters of a message, and most entries of `errors`, that are looked at."""
 
 _COUNT = re.compile(r"[+-]?[0-9]{1,15}")
-_SECONDS = re.compile(r"[+-]?[0-9]{1,15}(?:\.[0-9]{0,9})?")
 _CATEGORY = re.compile(r"[a-z0-9_.-]{1,64}")
 _PERMISSIONS = re.compile(r"[a-z_]{1,50}=[a-z]{1,10}(?:[,;] ?[a-z_]{1,50}=[a-z]{1,10}){0,9}")
 _VENDOR_HEADERS = {"github": "GitHub"}
@@ -105,19 +100,28 @@ _ACCEPTED = Verdict(VerdictKind.ACCEPTED)
 
 
 def limits_from_headers(headers: Mapping[str, str]) -> Limits | None:
-    """Return the limits of `X-RateLimit-*`; None if one of the three is missing or no number, or the limit below 0."""
+    """Return the limits of `X-RateLimit-*`; None if the limit or what remains is missing, no number, or no limit.
+
+    An end of the window that is missing or can't be read does not make the other two untrue.
+    """
     limit = _count(headers.get("x-ratelimit-limit"))
     if limit is None or limit < 0:
         return None
     remaining, reset = _count(headers.get("x-ratelimit-remaining")), _count(headers.get("x-ratelimit-reset"))
-    if remaining is None or reset is None:
+    if remaining is None:
         return None
+    if reset is None or not DAY_S <= reset < MILLISECONDS_FROM:  # seldom: no epoch seconds
+        reset = window_end(headers.get("x-ratelimit-reset"), date_from_headers(headers))
     category = headers.get("x-ratelimit-resource")
     return _limits(category and _folded(category), limit, remaining, _count(headers.get("x-ratelimit-used")), reset)
 
 
-def limits_from_body(body: Any) -> dict[str, Limits]:
-    """Return the categories of `GET /rate_limit`, by name in lower case; entries that can't be read are left out."""
+def limits_from_body(body: Any, date: float | None = None) -> dict[str, Limits]:
+    """Return the categories of `GET /rate_limit`, by name in lower case; entries that can't be read are left out.
+
+    Args:
+        date: when the answer was made (UTC epoch seconds); None: it does not say.
+    """
     if not isinstance(body, dict):
         return {}
     resources = body.get("resources")
@@ -128,8 +132,9 @@ def limits_from_body(body: Any) -> dict[str, Limits]:
         category = _folded(name)
         if category is None or not isinstance(entry, dict):
             continue
-        limit, remaining, reset = (_whole(entry.get(field)) for field in ("limit", "remaining", "reset"))
-        if limit is not None and limit >= 0 and remaining is not None and reset is not None:
+        limit, remaining = _whole(entry.get("limit")), _whole(entry.get("remaining"))
+        reset = window_end(entry.get("reset"), date)
+        if limit is not None and limit >= 0 and remaining is not None:
             found[category] = _limits(category, limit, remaining, _whole(entry.get("used")), reset)
     return found
 
@@ -165,17 +170,6 @@ def date_from_headers(headers: Mapping[str, str]) -> float | None:
     return None if date is None else http_date(date)
 
 
-@lru_cache(maxsize=256)
-def http_date(text: str) -> float | None:
-    """Return the moment that an HTTP date names (UTC epoch seconds); None if the text is no date."""
-    # many answers carry the same second, and parsing it takes longer than all else here
-    try:
-        moment = parsedate_to_datetime(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-
-
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     """Return how long `Retry-After` asks to wait (seconds, 0..3700); None where it is missing or can't be understood.
 
@@ -183,15 +177,7 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
         now: platform time (UTC epoch seconds), for the form that names a date.
     """
     text = headers.get("retry-after")
-    if text is None:
-        return None
-    text = text.strip()
-    if _SECONDS.fullmatch(text):
-        return min(MOST_WAIT_S, max(0.0, float(text)))
-    if text.isdecimal() and text.isascii():
-        return MOST_WAIT_S
-    date = http_date(text)
-    return None if date is None or not math.isfinite(now) else min(MOST_WAIT_S, max(0.0, date - now))
+    return None if text is None else wait_s(text, now)
 
 
 def header_name(vendor: str, name: str) -> str:

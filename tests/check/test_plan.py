@@ -84,6 +84,15 @@ def test_an_untouched_bucket_shows_how_long_a_window_is(tmp_path):
     assert past.buckets[0].most_done_at == NOW + 3_600
 
 
+@pytest.mark.parametrize(("items", "remaining", "ends"), [(90, 0, 3_600), (90, 40, 3_600), (110, 0, 7_200)])
+def test_a_window_whose_end_nobody_named_may_have_just_begun(tmp_path, items, remaining, ends):
+    """Where no end can be read, what is left counts, and the rest waits for a whole window."""
+    found = a_plan(tmp_path, [READ], [reads(items)], [bucket(100, remaining, None)])
+    assert found.buckets[0].most_done_at == NOW + ends
+    assert found.most_finish_at is not None
+    assert found.most_finish_at >= NOW + ends
+
+
 def test_without_limits_latency_and_lanes_decide(tmp_path):
     """A bucket without limit ends with the work: what may be in flight, or the longest lane where that takes longer."""
     free = [bucket(None, None, None)]

@@ -45,8 +45,14 @@ def limit_headers(**changes: str | None) -> dict[str, str]:
         ({"remaining": "4999, 12"}, None),
         ({"limit": None}, None),
         ({"remaining": None}, None),
-        ({"reset": None}, None),
-        ({"reset": "soon"}, None),
+        ({"reset": None}, Limits("core", 5000, 4999, 1, 0)),
+        ({"reset": "soon"}, Limits("core", 5000, 4999, 1, 0)),
+        ({"reset": "1795248000.25"}, Limits("core", 5000, 4999, 1, 1795248001)),
+        ({"reset": "1795248000000"}, Limits("core", 5000, 4999, 1, 1795248000)),
+        ({"reset": "2026-11-21T08:00:00Z"}, Limits("core", 5000, 4999, 1, 1795248000)),
+        ({"reset": "2026-11-21T09:00:00.5+01:00"}, Limits("core", 5000, 4999, 1, 1795248001)),
+        ({"reset": "Sat, 21 Nov 2026 08:00:00 GMT"}, Limits("core", 5000, 4999, 1, 1795248000)),
+        ({"reset": "90"}, Limits("core", 5000, 4999, 1, 0)),
         ({"limit": ""}, None),
         ({"limit": "9" * 5000}, None),
         ({"remaining": "1.5"}, None),
@@ -58,6 +64,12 @@ def test_limits_of_headers_are_clamped_or_left_out(changes, expected):
     assert limits_from_headers(limit_headers(**changes)) == expected
 
 
+def test_an_end_that_counts_from_now_is_measured_on_the_platforms_clock():
+    """A gateway names the seconds that are left of a window: they count from the `Date` of its answer."""
+    headers = limit_headers(reset="90") | {"date": "Sat, 21 Nov 2026 08:00:00 GMT"}
+    assert limits_from_headers(headers) == Limits("core", 5000, 4999, 1, int(NOW) + 90)
+
+
 def test_limits_of_the_status_are_read_by_category():
     """`GET /rate_limit`: every category that can be understood, in lower case; the others are left out."""
     good = {"limit": 10, "used": 3, "remaining": 7, "reset": 1795248000}
@@ -67,9 +79,7 @@ def test_limits_of_the_status_are_read_by_category():
             "Search": {**good, "remaining": 7.0},
             "scim": {**good, "remaining": -1},
             "bad1": {**good, "limit": "10"},
-            "bad2": {**good, "reset": None},
             "bad3": {**good, "remaining": True},
-            "bad4": {**good, "reset": math.inf},
             "bad5": [],
             "bad6": {**good, "limit": 10**15},
             "": good,
@@ -81,6 +91,10 @@ def test_limits_of_the_status_are_read_by_category():
     assert found.keys() == {"core", "search", "scim"}
     assert found["core"] == Limits("core", 10, 7, 3, 1795248000)
     assert (found["search"].remaining, found["scim"].remaining) == (7, 0)
+    ends: list[object] = [None, math.inf, "2026-11-21T08:00:00Z", 1795248000000, "1795248000", 90, True]
+    told = {f"end{number}": {**good, "reset": end} for number, end in enumerate(ends)}
+    resets = [each.reset for each in limits_from_body({"resources": told}, NOW).values()]
+    assert resets == [0, 0, 1795248000, 1795248000, 1795248000, int(NOW) + 90, 0]
     assert limits_from_body({"rate": good}) == {"core": Limits("core", 10, 7, 3, 1795248000)}
     useless: list[object] = [None, [], "x", {}, {"resources": []}, {"rate": None}]
     assert all(limits_from_body(body) == {} for body in useless)
@@ -114,6 +128,14 @@ def test_no_status_makes_it_raise(resources):
         ("nan", None),
         ("inf", None),
         ("1e3", None),
+        ("30s", 30.0),
+        ("30 seconds", 30.0),
+        ("2026-11-21T08:00:30Z", 30.0),
+        ("2026-99-21T08:00:30Z", None),
+        ("1795248030", 30.0),
+        ("1795248030000", 30.0),
+        ("1795240000", 0.0),
+        ("9999999999", 3700.0),
         ("٣", None),
         ("Sat, 99 Nov 2026 08:00:30 GMT", None),
     ],
@@ -126,6 +148,8 @@ def test_how_long_to_wait(text, expected):
 
 @given(text=st.text(), now=st.floats())
 @example("Sat, 21 Nov 2026 08:00:30 GMT", math.nan)
+@example("1795248030", math.nan)
+@example("1795248030", math.inf)
 @example("Sat, 31 Dec 9999 23:59:59 -2359", 0.0)
 @example("Sat, 01 Jan 0001 00:00:00 +2359", 0.0)
 def test_a_wait_is_always_within_bounds(text, now):

@@ -125,7 +125,7 @@ def _told(platform: Platform, name: str, answer: Reply, time: ServerClock, clock
         yield BucketStatus(credential=name, category="core", limit=None, remaining=None)
     ahead_s, date = _ahead_s(time, clock), date_from_headers(answer.headers)
     told_at = clock.now() if date is None else date - ahead_s
-    for category, limits in limits_from_body(answer.body).items():
+    for category, limits in limits_from_body(answer.body, date).items():
         yield _bucket(name, category, limits, ahead_s, told_at)
 
 
@@ -143,13 +143,15 @@ def _bucket(credential: str, category: str, limits: Limits, ahead_s: float, told
     Args:
         told_at: the second in which the platform told of it (UTC epoch seconds); a window begins at a whole second.
     """
-    reset_at = float(limits.reset) - ahead_s
-    is_whole = limits.remaining >= limits.limit and reset_at > told_at
+    reset_at = float(limits.reset) - ahead_s if limits.reset else None  # 0: none could be read
+    window_s = None
+    if reset_at is not None and limits.remaining >= limits.limit and reset_at > told_at:
+        window_s = window_length(category, limits.limit, limits.remaining, reset_at - told_at)
     return BucketStatus(
         credential=credential,
         category=category,
         limit=limits.limit,
         remaining=limits.remaining,
         reset_at=reset_at,
-        window_s=window_length(category, limits.limit, limits.remaining, reset_at - told_at) if is_whole else None,
+        window_s=window_s,
     )

@@ -91,7 +91,17 @@ def look_at(bucket: Bucket) -> float:
 
 
 def _after_its_end(bucket: Bucket) -> float:
-    return bucket.reset_at + bucket.lag_s + min(LOOK_MOST_S, max(LOOK_LEAST_S, bucket.window_s * LOOK_SHARE))
+    at = bucket.reset_at + bucket.lag_s + min(LOOK_MOST_S, max(LOOK_LEAST_S, bucket.window_s * LOOK_SHARE))
+    if bucket.reserve and is_watched(bucket):
+        return max(at, bucket.reset_at + LATE_S)  # the old window would serve the probe out of the reserve
+    return at
+
+
+def _goes_on(bucket: Bucket) -> bool:
+    """Return whether the headers of a served probe say that the old window has paid for it, out of the reserve."""
+    shown = bucket.shown
+    is_same = abs(shown.reset_at - bucket.reset_at) <= bucket.jitter_s and not shown.is_blamed
+    return bucket.reserve > 0 and is_same and shown.latest <= shown.said
 
 
 def _is_next_full(bucket: Bucket, now: float) -> bool:
@@ -119,12 +129,15 @@ def date(bucket: Bucket, window: int, made_at: float) -> None:
     bucket.is_early = made_at <= (bucket.reset_at if window == bucket.window else bucket.ended_at)
 
 
-def saw(bucket: Bucket, window: int, was_served: bool | None, now: float, late: float) -> None:
+def saw(
+    bucket: Bucket, window: int, was_served: bool | None, now: float, late: float, *, has_headers: bool = False
+) -> None:
     """Note that the probe is over.
 
     Args:
         window: number of the window in which the probe was let out.
         was_served: the platform served the probe; False: it was refused because of a limit; None: nothing can be told.
+        has_headers: the answer named the limits, which are taken in already.
         now: platform time; `late`: the latest that platform time may be (UTC epoch seconds).
     """
     bucket.is_probing = False
@@ -134,7 +147,7 @@ def saw(bucket: Bucket, window: int, was_served: bool | None, now: float, late: 
         return
     was_due = bucket.probed_at >= bucket.reset_at
     is_past = was_due and not bucket.is_early
-    if was_served:
+    if was_served and not (has_headers and _goes_on(bucket)):
         _saw_it_served(bucket, is_past, now, late)
         return
     bucket.probes, bucket.vain_at = bucket.probes + 1, bucket.probed_at

@@ -21,6 +21,7 @@ from aiolimiter import AsyncLimiter
 
 from bulk.clock import Clock
 from bulk.govern.budgets.buckets import LATE_S, Bucket
+from bulk.govern.permits.ramp import Ramp
 from bulk.govern.permits.token_expiry import TokenExpiry
 from bulk.govern.permits.tokens import Tokens
 from bulk.platform.auth.secrets import Secret
@@ -252,14 +253,12 @@ class Account:
     """A credential at the platform.
 
     Attributes:
-        token_expiry: how long the token may be used.
-        generation: number of tokens that were read from its source (count).
+        token_expiry: how long the token may be used. generation: tokens that were read from its source (count).
         is_unlimited: `/rate_limit` is 404: limits are off. is_known: it was answered, one way or the other.
         was_asked: the first question has ended anyhow. is_mute: the newest was sent, and no answer came.
-        paused_until: nothing leaves before this (monotonic). paused_why: the reason, for people.
-        quiet_until: not even `/rate_limit` is asked before this (monotonic).
+        paused_until: nothing leaves before this, paused_why for people. quiet_until: nor `/rate_limit` (monotonic).
         backoffs: unexplained refusals in a row (count); each doubles the pause. lockouts: likewise.
-        vain: limits in a row that named no time worth waiting for, each after the one before was obeyed (count).
+        vain: limits in a row, each obeyed, that named no time worth waiting for (count). ramp: see there; mostly None.
         locked_at, locked_until: when the newest lock-out was met, and until when it is waited for (monotonic).
         polled: last time `/rate_limit` was asked (monotonic). must_ask: ask it as soon as that is allowed.
         wishes: how often that was wished for (count), so that a later wish is not taken for answered.
@@ -287,6 +286,7 @@ class Account:
     paused_why: str = ""
     backoffs: int = 0
     vain: int = 0
+    ramp: Ramp | None = None
     lockouts: int = 0
     locked_at: float = 0.0
     locked_until: float = 0.0

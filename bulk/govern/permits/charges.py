@@ -102,12 +102,13 @@ def date(permit: Permit, reply: Reply) -> None:
             probes.date(bucket, permit.window, made_at + 1.0)
 
 
-def saw(permit: Permit, was_served: bool | None, now: float, time: ServerClock) -> None:
+def saw(permit: Permit, was_served: bool | None, now: float, time: ServerClock, *, has_headers: bool = False) -> None:
     """Note that a probe is over, if it was one: see `probes.saw` (now: monotonic seconds)."""
     bucket = permit.queue.bucket
     if permit.is_probe and bucket is not None:
         window, end = bucket.window, bucket.moved_from
-        probes.saw(bucket, permit.window, was_served, time.middle(now), time.latest(now))
+        at = time.middle(now), time.latest(now)
+        probes.saw(bucket, permit.window, was_served, *at, has_headers=has_headers)
         if not time.is_known:
             bucket.lag_s = 0.0  # this machine's clock was wrong, not the named end of the window
         elif bucket.window > window and end:

@@ -21,13 +21,13 @@ from bulk.platform.auth.app_keys import AppSigner
 from bulk.platform.auth.credentials import interruptible
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import (
-    MOST_WAIT_S,
     VerdictKind,
     classify,
     date_from_headers,
     limits_from_headers,
     retry_after_s,
 )
+from bulk.platform.moments import MOST_WAIT_S
 
 log = logging.getLogger("bulk.platform.auth")
 
@@ -108,7 +108,9 @@ class App:
         """Return whether limits of the App's own refused a request, and note how long to send nothing more."""
         verdict, wait_s = classify(request, answer, ""), 0.0
         limits, date = limits_from_headers(answer.headers), date_from_headers(answer.headers)
-        if limits is not None and limits.remaining <= 0 and answer.status != 401:  # those of a 401 are the address's
+        if (
+            limits is not None and limits.remaining <= 0 < limits.reset and answer.status != 401
+        ):  # those of a 401 are the address's
             now = self._platform_now() + self._skew_s if date is None else date
             wait_s = min(MOST_WAIT_S, max(0.0, limits.reset - now) + PAST_RESET_S)
         is_limited = verdict.kind in _LIMITED

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from bulk.model import Media
 from bulk.platform.bodies.content_coding import ZLIB
 from bulk.platform.cache.cache_table import Row
-from bulk.platform.classification import http_date
+from bulk.platform.moments import http_date
 from bulk.redaction import redact, redact_json, shows_secret, taints
 
 _LINES = 6
