@@ -55,6 +55,8 @@ def window_end(told: object, date: float | None) -> int:
         told: text, or a number of JSON.
         date: when the answer was made (UTC epoch seconds, whole); None: it does not say.
     """
+    if type(told) is str and len(told) == 10 and told.isdecimal() and told.isascii():  # as nearly always
+        return int(told)
     seconds: float | None = None
     if isinstance(told, str):
         text = told.strip()
