@@ -256,9 +256,9 @@ class Account:
         token_expiry: how long the token may be used. generation: tokens that were read from its source (count).
         is_unlimited: `/rate_limit` is 404: limits are off. is_known: it was answered, one way or the other.
         was_asked: the first question has ended anyhow. is_mute: the newest was sent, and no answer came.
-        paused_until: nothing leaves before this, paused_why for people. quiet_until: nor `/rate_limit` (monotonic).
+        paused_until: nothing leaves before this, for `paused_why`. quiet_until: nor is `/rate_limit` asked (monotonic).
         backoffs: unexplained refusals in a row (count); each doubles the pause. lockouts: likewise.
-        vain: limits in a row, each obeyed, that named no time worth waiting for (count). ramp: see there; mostly None.
+        vain: limits in a row, each obeyed, that named no time worth waiting for (count). ramp: None at most times.
         locked_at, locked_until: when the newest lock-out was met, and until when it is waited for (monotonic).
         polled: last time `/rate_limit` was asked (monotonic). must_ask: ask it as soon as that is allowed.
         wishes: how often that was wished for (count), so that a later wish is not taken for answered.

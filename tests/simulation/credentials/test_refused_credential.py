@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
+from bulk.report.fold import Report
 from bulk.sandbox.settings import ExtraToken
 from tests.simulation import invariants
 from tests.simulation.schedules import put, readmes
@@ -109,6 +110,24 @@ def test_nothing_more_leaves_while_intents_are_written(folder: Path) -> None:
     simulate(main)
 
 
+async def _run_and_renew(made: World, folder: Path, *, concurrency: int, after_s: float) -> tuple[Path, Report]:
+    """Run with a token of a file, which holds the next token `after_s` seconds later."""
+    del made.environ["BULK_TOKEN"]
+    place = folder / "token"
+    place.write_text(SHORT)
+    place.chmod(0o600)
+    manifest = made.write("run", jobs(420), {"concurrency": concurrency}, credentials={"default": f"file:{place}"})
+
+    async def rotate() -> None:
+        await anyio.sleep(after_s)
+        place.write_text(NEXT)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(rotate)
+        report = await made.run(manifest)
+    return manifest, report
+
+
 def test_a_renewal_does_not_wait_for_limits_that_never_come(folder: Path) -> None:
     """failures.md rows 16, 35: a 401 comes while `/rate_limit` is asked in vain: the credential is renewed at once,
     and the run goes on with the next token."""
@@ -116,20 +135,8 @@ def test_a_renewal_does_not_wait_for_limits_that_never_come(folder: Path) -> Non
     async def main() -> None:
         tokens = [ExtraToken(SHORT, "octoadmin", 10.6), ExtraToken(NEXT, "octoadmin", None)]
         async with world(folder, tokens=tokens, latency_ms=30.0) as made:
-            del made.environ["BULK_TOKEN"]
             made.network.fate_of = lambda exchange: MUTE if "/rate_limit" in exchange.path else FINE
-            place = folder / "token"
-            place.write_text(SHORT)
-            place.chmod(0o600)
-            manifest = made.write("run", jobs(420), {"concurrency": 4}, credentials={"default": f"file:{place}"})
-
-            async def rotate() -> None:
-                await anyio.sleep(10.5)
-                place.write_text(NEXT)
-
-            async with anyio.create_task_group() as group:
-                group.start_soon(rotate)
-                report = await made.run(manifest)
+            manifest, report = await _run_and_renew(made, folder, concurrency=4, after_s=10.5)
             assert (report.exit_code, len(made.lines(manifest))) == (0, 480)
             refused = min(each.at for each in of_token(made, SHORT) if each.status == 401)
             assert any(exchange.at < refused + 0.5 for exchange in of_token(made, NEXT))
@@ -146,19 +153,7 @@ def test_a_renewed_token_is_tried_by_one_request_alone(folder: Path) -> None:
     async def main() -> None:
         tokens = [ExtraToken(SHORT, "octoadmin", 0.3), ExtraToken(NEXT, "octoadmin", None)]
         async with world(folder, tokens=tokens, latency_ms=30.0) as made:
-            del made.environ["BULK_TOKEN"]
-            place = folder / "token"
-            place.write_text(SHORT)
-            place.chmod(0o600)
-            manifest = made.write("run", jobs(420), {"concurrency": 32}, credentials={"default": f"file:{place}"})
-
-            async def rotate() -> None:
-                await anyio.sleep(0.25)
-                place.write_text(NEXT)
-
-            async with anyio.create_task_group() as group:
-                group.start_soon(rotate)
-                report = await made.run(manifest)
+            manifest, report = await _run_and_renew(made, folder, concurrency=32, after_s=0.25)
             assert report.exit_code == 0
             assert len(made.lines(manifest)) == 480
             invariants.nothing_after_the_first_401(made, SHORT)
