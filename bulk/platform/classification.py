@@ -34,6 +34,9 @@ _CATEGORY = re.compile(r"[a-z0-9_.-]{1,64}")
 _PERMISSIONS = re.compile(r"[a-z_]{1,50}=[a-z]{1,10}(?:[,;] ?[a-z_]{1,50}=[a-z]{1,10}){0,9}")
 _VENDOR_HEADERS = {"github": "GitHub"}
 
+MOVED = "if it was renamed or moved, name it as it is called now"
+"""What a user can do about a redirect."""
+
 REDIRECT_STATUSES = frozenset((301, 302, 303, 307, 308))
 
 _GENERIC = frozenset(
@@ -201,7 +204,7 @@ def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: A
 
     Signs that every request must heed (401, lock-out, limits, busy) come before the statuses that it accepts. A final
     refusal gets the code `validation_failed` for 400, 410, 422 and other 4xx (the platform does not take the request as
-    it is), `forbidden` for 403, `not_found` for 404, `conflict` for 409, 412 and 423, `too_large` for 413, or where an
+    it is), `forbidden` for 403 and 451, `not_found` for 404, `conflict` for 409, 412 and 423, `too_large` for 413, or where an
     entry of `errors` says so.
     """
     status = reply.status
@@ -230,7 +233,11 @@ def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: A
     if status in REDIRECT_STATUSES and request.effect is Effect.READ and location:
         return Verdict(VerdictKind.REDIRECTED, location=location)
     if status in REDIRECT_STATUSES:
-        what = "without saying where to" if request.effect is Effect.READ else "and a write is never sent elsewhere"
+        what = (
+            "without saying where to"
+            if request.effect is Effect.READ
+            else f"and a write is never sent elsewhere; {MOVED}"
+        )
         return _bad(f"the platform redirects (status {status}), {what}")
     return _bad(f"the platform answered with the unexpected status {status}")
 
@@ -307,7 +314,7 @@ def _refusal_code(reply: Reply) -> ErrorCode:
     ):
         return ErrorCode.TOO_LARGE
     match reply.status:
-        case 403:
+        case 403 | 451:
             return ErrorCode.FORBIDDEN
         case 404:
             return ErrorCode.NOT_FOUND
@@ -364,8 +371,8 @@ def _message_of(body: Any) -> str:
 def _errors_of(body: Any) -> list[str]:
     """Return the entries of a 422's `errors` as people read them: `Hook.config.url: missing_field`."""
     entries = body.get("errors") if isinstance(body, dict) else None
-    if not isinstance(entries, list):
-        return []
+    if not isinstance(entries, list):  # some refusals have one text there, or one object
+        entries = [entries]
     return [line for entry in entries[:_READ_ERRORS] if (line := _error_line(entry))]
 
 

@@ -311,6 +311,7 @@ class DeleteContents(file_writes.OneFile[DeleteContentsItem], Returns[FileWritte
         if reply.status == 409:
             found = yield from look(*_place(item), is_fresh=True)
             outcome = yield from _without_delete(item, found, item.sha and before)
+            outcome = outcome or file_writes.against_rules(reply)
             if outcome is None and found.sha == before:
                 outcome = yield from write.symlink_outcome()
             if outcome is not None:
@@ -377,8 +378,8 @@ def _after_refusal(
     if item.mode == "replace" and found.sha != before:
         return conflict(f"{item.path} {found.now}, not {before}", reply)
     if reply.status == 422 and found.sha == before:
-        return failed(ErrorCode.VALIDATION_FAILED, refusals.message_of(reply), http_status=422)
-    return None
+        return refusals.refused(reply)
+    return file_writes.against_rules(reply)
 
 
 def _without_delete(

@@ -61,6 +61,7 @@ TABLE = [
     (403, {"message": "Must have admin rights to Repository."}, {}, K.REFUSED, C.FORBIDDEN),
     (403, says("Forbidden"), {}, K.REFUSED, C.FORBIDDEN),
     (403, says("too big", errors=[{"code": "too_large"}]), {}, K.REFUSED, C.TOO_LARGE),
+    (451, says("Repository access blocked"), {}, K.REFUSED, C.FORBIDDEN),
     (403, says("no", errors=[]), {"x_ratelimit_remaining": "4000"}, K.REFUSED, C.FORBIDDEN),
     # 403 unexplained
     (403, None, {}, K.UNEXPLAINED, C.FORBIDDEN),
@@ -139,7 +140,7 @@ def test_a_read_is_redirected_and_a_write_is_not(status):
     assert verdict(status, request=READ).message.endswith(f"(status {status}), without saying where to")
     refused = verdict(status, location="/y")
     assert (refused.kind, refused.code) == (K.BAD_RESPONSE, C.BAD_RESPONSE)
-    assert refused.message.endswith("a write is never sent elsewhere")
+    assert "a write is never sent elsewhere; if it was renamed or moved" in refused.message
     assert "redirects" not in verdict(306, request=READ).message
     accepting = Request(method="GET", path="/x", accept=frozenset((200, 302)))
     assert (verdict(status, request=accepting, location="/y").kind is K.ACCEPTED) == (status == 302)
@@ -269,6 +270,8 @@ def test_the_entries_of_a_422_are_readable():
     assert verdict(422, says("No", errors=many)).message.endswith("f9: invalid; and 20 more")
     assert verdict(422, says("No", errors=many[:10])).message.endswith("f9: invalid")
     assert verdict(422, says("No", errors=[{}] * 100 + many)).message == "No"
+    for alone in ("No organization nope", {"message": "No organization nope"}):
+        assert verdict(422, says("No", errors=alone)).message == "No: No organization nope"
 
 
 def test_a_message_is_cut_only_where_it_is_too_long():

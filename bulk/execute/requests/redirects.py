@@ -6,7 +6,7 @@ the read is repeated, and nothing is ever deleted, created or left alone because
 """
 
 from bulk.model import ErrorCode, Reply, Request
-from bulk.platform.classification import Verdict, VerdictKind
+from bulk.platform.classification import MOVED, Verdict, VerdictKind
 
 REDIRECTS = 5
 """Most redirects that one request follows (count)."""
@@ -21,7 +21,7 @@ def judged_elsewhere(request: Request, reply: Reply, verdict: Verdict) -> Verdic
     if not is_empty and reply.status not in _ABSENT:
         return verdict
     found = "an empty list" if is_empty else f"nothing (status {reply.status})"
-    why = f"the platform redirects to where there is {found}; that does not show what there is"
+    why = f"the platform redirects to where there is {found}; that does not show what there is; {MOVED}"
     return Verdict(VerdictKind.BAD_RESPONSE, ErrorCode.BAD_RESPONSE, why)
 
 

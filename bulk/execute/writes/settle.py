@@ -48,6 +48,8 @@ CONTRADICTED = "the platform refused it (status {status}); then one look showed 
 OVERWRITE = "nothing was overwritten; `bulk retry --overwrite` writes it all the same"
 _OF_WHAT_IS_THERE = (ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_FAILED)
 """Refusals that may be about what a lost write has left: what it deleted or renamed is gone, what it created exists."""
+_OF_ANOTHER_STATE = (ErrorCode.CONFLICT, ErrorCode.VALIDATION_FAILED)
+"""Refusals that may mean that a thing is not as the write expects it, unless their codes say otherwise."""
 _OVERWRITES = frozenset((Effect.COMPARE_AND_SWAP, Effect.SET))
 """Effects that may take the place of what somebody else has written."""
 _REFUSED = frozenset((401, 403, 422, 429))
@@ -178,15 +180,15 @@ class Settler:
                     context.tally.settled += 1
                     self._sender.settled += 1
                     return self.refused_or_ours(operation, refused, found)
-                if not isinstance(found, NotApplied):
-                    return _unless_it_explains(refused, refusal, found) if is_about_it else None
-                if found.part is not None:
+                if isinstance(found, NotApplied) and found.part is not None:
                     self.refused_writes.was_done(kind)
                     return _in_part(refusal, found.part)
-                if began < until:
+                if began < until and not isinstance(found, Outcome):
                     await self._sender.pause(pauses_s)
                     pauses_s = min(PAUSE_MOST_S, pauses_s * 2.0)
                     continue
+                if not isinstance(found, NotApplied):
+                    return _unless_it_explains(refused, refusal, found) if is_about_it else None
                 looks -= 1
                 if looks and not is_about_it:
                     await self._sender.pause(SECOND_LOOK_S)
@@ -298,11 +300,14 @@ def _unknown(lost_write: LostWrite, found: Undecided, last: Outcome | None) -> O
 
 def _may_be_about_its_effect(refused: LostWrite, refusal: Outcome) -> bool:
     """Return whether a write may have been refused for what it has left itself, because it was passed on twice: what it
-    created exists, what it deleted or renamed is gone. A look that does not show that may be a copy's that lags.
+    created exists, what it deleted or renamed is gone, what it replaced is another one. A look that does not show that
+    may be a copy's that lags.
     """
     code = None if refusal.error is None else refusal.error.code
-    if refused.effect in CREATES:
-        return code is ErrorCode.CONFLICT or (code is ErrorCode.VALIDATION_FAILED and not refusal.gives_codes)
+    if refused.effect in CREATES and code is ErrorCode.CONFLICT:
+        return True
+    if refused.effect in CREATES or (refused.effect is Effect.COMPARE_AND_SWAP and code is not ErrorCode.NOT_FOUND):
+        return code in _OF_ANOTHER_STATE and not refusal.gives_codes
     return code is ErrorCode.NOT_FOUND and (refused.effect is Effect.MOVE or refused.lost.method == "DELETE")
 
 

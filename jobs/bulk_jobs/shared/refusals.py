@@ -18,6 +18,9 @@ _TOO_LARGE = re.compile(
     r"This API returns blobs up to \d{1,4} MB in size\.(?: The requested blob is too large to fetch via the API, but "
     r"you can use the Git Data API to request blobs up to \d{1,4} MB in size\.)?"
 )
+_RULES = re.compile(r"Repository rule violations found\n.*", re.IGNORECASE | re.DOTALL)
+_PROTECTED = "about-protected-branches"
+"""The page of the documentation to which a refusal leads that a protected branch makes."""
 
 Expect = Annotated[
     dict[str, Any],
@@ -70,6 +73,13 @@ def is_empty_repository(reply: Reply) -> bool:
     return reply.status == 404 and _says(reply, _EMPTY)
 
 
+def is_against_rules(reply: Reply) -> bool:
+    """Return whether rules of the repository or the protection of its branch refuse a write (409), which no repeat
+    changes. No path has a line end, so that none can look like that message."""
+    page = reply.body.get("documentation_url") if isinstance(reply.body, dict) else None
+    return _says(reply, _RULES) or (isinstance(page, str) and page.partition("#")[0].endswith(_PROTECTED))
+
+
 def _says(reply: Reply, sentence: re.Pattern[str]) -> bool:
     """Return whether the whole message of a refusal is that sentence of the platform."""
     message = reply.body.get("message") if isinstance(reply.body, dict) else None
@@ -84,7 +94,7 @@ def bad_answer(reply: Reply, expected: str) -> Outcome:
 
 def _errors(reply: Reply) -> list[object]:
     errors = reply.body.get("errors") if isinstance(reply.body, dict) else None
-    return errors if isinstance(errors, list) else []
+    return errors if isinstance(errors, list) else [] if errors is None else [errors]
 
 
 def _details(reply: Reply) -> Iterator[str]:

@@ -92,7 +92,9 @@ def test_many_that_are_refused_for_a_reason_cost_few_looks(folder: Path, status:
         assert {(line["outcome"], line["http_status"], line["attempts"]) for line in lines} == {("failed", status, 1)}
         reads = sum("/contents/" in each.path and not each.is_write for each in made.network.exchanges)
         its_own = 440 if status == 422 else 220  # a 422 is looked into by the operation itself, too
-        assert reads == its_own + LOOKS_FIRST + 1
+        # the first ones with a 422 may be about what they have left themselves: they are looked at until that shows
+        more = reads - (its_own + LOOKS_FIRST + 1)
+        assert 0 <= more <= (10 * TWICE_FIRST if status == 422 else 0)
 
     items = [put("repo-00000", f"docs/many/{number}.md", "a") for number in range(220)]
     play(folder, "contents.put", items, meet, check)

@@ -369,7 +369,11 @@ MISSING = failed(ErrorCode.NOT_FOUND, "it is not there")
         (Effect.COMPARE_AND_SWAP, MISSING, SETTLE_S),
         (Effect.CREATE, failed(ErrorCode.VALIDATION_FAILED, "no", gives_codes=True), 0.0),
         (Effect.CREATE, failed(ErrorCode.FORBIDDEN, "no"), 0.0),
-        (Effect.COMPARE_AND_SWAP, CONFLICT, 0.0),
+        (Effect.COMPARE_AND_SWAP, CONFLICT, SETTLE_S),
+        (Effect.COMPARE_AND_SWAP, failed(ErrorCode.VALIDATION_FAILED, "no"), SETTLE_S),
+        (Effect.COMPARE_AND_SWAP, failed(ErrorCode.VALIDATION_FAILED, "no", gives_codes=True), 0.0),
+        (Effect.COMPARE_AND_SWAP, failed(ErrorCode.CONFLICT, "no", gives_codes=True), 0.0),
+        (Effect.SET, CONFLICT, 0.0),
     ],
 )
 def test_only_a_refusal_that_may_be_about_its_own_effect_is_waited_out(

@@ -48,6 +48,21 @@ def test_a_listing_that_may_be_cut_is_no_proof():
     assert (len(driven.requests), driven.outcome.is_missing) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("name", "more", "answers"),
+    [
+        ("contents.get", {"path": ".github/CODEOWNERS"}, ()),
+        ("contents.get", {}, ()),
+        ("readme.get", {}, (reply(404),)),
+    ],
+)
+def test_an_empty_repository_has_nothing(name, more, answers):
+    """A 404 that says so proves that the repository can be seen."""
+    empty = reply(404, {"message": "This repository is empty."})
+    driven = run(allowing(name), {**ITEM, **more}, *answers, empty)
+    assert (driven.outcome.kind, driven.outcome.is_missing) == (OutcomeKind.SUCCEEDED, True)
+
+
 @pytest.mark.parametrize(("name", "more"), [("contents.get", {"path": "CODEOWNERS"}), ("readme.get", {})])
 def test_what_cannot_be_seen_is_not_missing(name, more):
     """Where the root can't be listed either, nobody knows whether it is there: `not_found`, a failure."""

@@ -118,6 +118,13 @@ def test_gone_after_a_conflict():
     assert twice.outcome.kind is OutcomeKind.UNCHANGED
 
 
+def test_what_rules_refuse_is_not_sent_again():
+    """One look shows that nobody else is to blame: no repeat changes the rules of a repository."""
+    rules = {"message": "Repository rule violations found\n\nChanges must be made through a pull request.\n\n"}
+    driven = run(DELETE, ITEM, _file(OLD), reply(409, rules), _file(OLD))
+    assert (driven.error.code, driven.outcome.http_status, driven.outcome.gives_codes) == ("conflict", 409, True)
+
+
 def test_a_symlink_is_named():
     """Reading it shows another file's blob, which the platform refuses."""
     driven = run(DELETE, ITEM, _file(OLD), reply(409, CONFLICT), _file(OLD), _folder(("old.txt", "symlink", THIRD)))

@@ -55,6 +55,8 @@ def test_a_directory_has_no_raw_form(media_type):
     driven = run(GET, {**ITEM, "media_type": media_type}, reply(body=listing, headers=plain))
     assert driven.outcome.result == _entries(2)
     assert driven.outcome.payload is None
+    marked = reply(body=b"\xef\xbb\xbf" + listing, headers=plain)
+    assert run(GET, {**ITEM, "media_type": media_type}, marked).outcome.result == _entries(2)
     full = reply(body=msgspec.json.encode(_entries(1000)), headers=plain)
     assert run(GET, {**ITEM, "media_type": media_type}, full).outcome.result["maybe_truncated"]
     vendor = {"content-type": "application/vnd.service.raw; charset=utf-8"}

@@ -179,6 +179,25 @@ def test_a_422_that_the_file_does_not_explain_is_final():
     assert driven.outcome.http_status == 422
 
 
+RULES = {"message": "Repository rule violations found\n\nChanges must be made through a pull request.\n\n"}
+PROTECTED = {
+    "message": "Could not update file: Changes must be made through a pull request.",
+    "documentation_url": "https://docs.example.com/articles/about-protected-branches",
+}
+
+
+@pytest.mark.parametrize("body", [RULES, PROTECTED])
+@pytest.mark.parametrize("item", [ITEM, REPLACE, CREATE])
+def test_what_rules_refuse_is_not_sent_again(item, body):
+    """One look shows that nobody else is to blame: no repeat changes the rules of a repository."""
+    state = ABSENT if item is CREATE else _file(OLD)
+    before = () if item is CREATE else (state,)
+    driven = run(PUT, item, *before, reply(409, body), state)
+    assert (driven.error.code, driven.outcome.http_status) == (ErrorCode.CONFLICT, 409)
+    assert "pull request" in driven.error.message
+    assert driven.outcome.gives_codes
+
+
 # -- create; test_contents_replace.py has replace
 
 

@@ -34,6 +34,7 @@ def test_any_body_is_survived(body):
     assert isinstance(refusals.is_too_large(answer), bool)
     assert refusals.refused(answer).kind is OutcomeKind.FAILED
     assert not refusals.is_empty_repository(answer)
+    assert not refusals.is_against_rules(answer)
 
 
 def test_a_long_message_is_cut():
@@ -139,3 +140,9 @@ def test_words_do_not_change_what_a_refused_read_does(one, other):
     refusal = reply(403, {"message": f"{one} {other}", "errors": [one]})
     driven = run(find("readme.get"), {"owner": "acme", "repo": "api"}, refusal)
     assert (len(driven.requests), driven.error.code) == (1, ErrorCode.FORBIDDEN)
+
+
+@pytest.mark.parametrize("errors", ["No organization nope", {"message": "No organization nope"}])
+def test_one_error_may_stand_without_a_list(errors):
+    """What is wrong is told, in whatever form the platform says it."""
+    assert refusals.message_of(reply(422, {"message": "No", "errors": errors})) == "No; No organization nope"

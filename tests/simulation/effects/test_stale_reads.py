@@ -10,7 +10,7 @@ import pytest
 from tests.simulation.effects.in_turn import LIMITS, STALE, ended_in_turn, stale_reads
 from tests.simulation.schedules import OWNER, put
 from tests.simulation.wire.exchanges import Exchange
-from tests.simulation.wire.fates import DROP_AFTER, DROP_BEFORE, FINE, Fate
+from tests.simulation.wire.fates import DROP_AFTER, DROP_BEFORE, FINE, Fate, answer
 from tests.simulation.wire.memory import Memory
 from tests.simulation.world import simulate, world
 
@@ -66,6 +66,17 @@ def test_what_is_so_already_is_not_written_again(folder: Path, operation: str, i
 
     assert ended_in_turn(folder, jobs, fate_of) == ["succeeded", "succeeded", "succeeded", "unchanged"]
     assert writes == 2
+
+
+@pytest.mark.parametrize(("path", "status"), [("a", 422), ("README.md", 409), ("README.md", 422)])
+def test_a_write_that_a_proxy_sent_twice_is_no_failure(folder: Path, path: str, status: int) -> None:
+    """failures.md rows 7, 22: what comes back is the refusal of the second send, which finds what the first has left,
+    and no copy shows that yet. The item has succeeded, and is written once."""
+    twice = answer(status, b'{"message": "not as expected"}', "application/json", is_passed_on=True)
+    ended = ended_in_turn(
+        folder, [("contents.put", put(REPO, path, "one"))], lambda each: twice if each.is_write else STALE
+    )
+    assert ended == ["succeeded"]
 
 
 @pytest.mark.parametrize(("word", "outcome"), [("succeeded", "succeeded"), ("successes", "unchanged")])

@@ -55,7 +55,7 @@ def of_content(owner: str, repo: str, path: str, ref: str | None, steps: Steps) 
     ended = yield from _read(steps)
     if isinstance(ended, Outcome):
         return ended
-    return missing(is_unchanged=False) if is_proven else _not_found(ended)
+    return missing(is_unchanged=False) if is_proven or refusals.is_empty_repository(ended) else _not_found(ended)
 
 
 def of_readme(owner: str, repo: str, ref: str | None, steps: Steps) -> Steps:
@@ -95,6 +95,8 @@ def _list(owner: str, repo: str, folder: str, ref: str | None) -> Generator[Requ
         proof=file_proofs.of_directory(file_proofs.of_place(owner, repo, folder)),
     )
     body: Any = reply.body
+    if refusals.is_empty_repository(reply):
+        return _Folder({}, is_unchanged=False)
     if reply.status != 200 or not isinstance(body, list):
         return _Folder(None, is_unchanged=False)
     return _Folder({entry["name"]: entry.get("type", "") for entry in body}, reply.is_unchanged)

@@ -7,6 +7,7 @@ this module is compiled. Source: specification, File content object and File wri
 """
 
 import unicodedata
+from codecs import BOM_UTF8
 from functools import partial
 from typing import Any
 
@@ -77,9 +78,9 @@ def is_described(found: Any) -> bool:
 
 
 def json_of(data: bytes) -> Any:
-    """Return the JSON value of `data`; None where it is not JSON."""
+    """Return the JSON value of `data`, which may begin with a byte order mark; None where it is not JSON."""
     try:
-        return msgspec.json.decode(data)
+        return msgspec.json.decode(data.removeprefix(BOM_UTF8))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 

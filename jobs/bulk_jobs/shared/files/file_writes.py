@@ -31,7 +31,7 @@ from bulk.model import (
 from bulk.operation import ItemFlaw, ItemT, Steps
 from bulk.proof import Proof
 from bulk_jobs import accesses
-from bulk_jobs.shared import names
+from bulk_jobs.shared import names, refusals
 from bulk_jobs.shared.files import blobs, file_undo
 from bulk_jobs.shared.files.path_state import PathState, can_see, contents_url, link_sha, look, unseen
 
@@ -193,6 +193,14 @@ def flaw_of_content(text: str) -> str:
 def conflict(message: str, reply: Reply | None = None) -> Outcome:
     """Return the outcome of an item that does not find the state that it expects."""
     return failed(ErrorCode.CONFLICT, message, http_status=reply.status if reply is not None else None)
+
+
+def against_rules(reply: Reply) -> Outcome | None:
+    """Return the outcome of a write that rules of the repository refuse, however often it is sent; None where it was
+    refused for another reason."""
+    if not refusals.is_against_rules(reply):
+        return None
+    return failed(ErrorCode.CONFLICT, refusals.message_of(reply), http_status=reply.status, gives_codes=True)
 
 
 def _commit(reply: Reply) -> dict[str, Any]:
