@@ -204,8 +204,8 @@ def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: A
 
     Signs that every request must heed (401, lock-out, limits, busy) come before the statuses that it accepts. A final
     refusal gets the code `validation_failed` for 400, 410, 422 and other 4xx (the platform does not take the request as
-    it is), `forbidden` for 403 and 451, `not_found` for 404, `conflict` for 409, 412 and 423, `too_large` for 413, or where an
-    entry of `errors` says so.
+    it is), `forbidden` for 403 and 451, `not_found` for 404, `conflict` for 409, 412 and 423, `too_large` for 413, or
+    where an entry of `errors` says so.
     """
     status = reply.status
     if status < 400 and status in request.accept:

@@ -310,8 +310,7 @@ class DeleteContents(file_writes.OneFile[DeleteContentsItem], Returns[FileWritte
         reply = yield write.request(proof)
         if reply.status == 409:
             found = yield from look(*_place(item), is_fresh=True)
-            outcome = yield from _without_delete(item, found, item.sha and before)
-            outcome = outcome or file_writes.against_rules(reply)
+            outcome = (yield from _without_delete(item, found, item.sha and before)) or file_writes.against_rules(reply)
             if outcome is None and found.sha == before:
                 outcome = yield from write.symlink_outcome()
             if outcome is not None:
