@@ -45,6 +45,7 @@ from bulk.model import (
     unknown,
 )
 from bulk.operation import AnyOperation, Item
+from bulk.platform.bodies.body_values import A_PAGE
 from bulk.platform.classification import REDIRECT_STATUSES, VerdictKind
 
 log = logging.getLogger("bulk.execute")
@@ -342,7 +343,7 @@ class ItemRun:
     def _decided(self, request: Request, tried: Tried, status: int) -> Outcome | LostWrite | _Again:
         """Return what an answer means that is neither a success nor a reason to wait."""
         if tried.kind in _IN_DOUBT and not is_in_progress(tried):
-            if status not in REDIRECT_STATUSES:
+            if status not in REDIRECT_STATUSES or (tried.reply is not None and tried.reply.body is A_PAGE):
                 return self._lost(request, status)
             # no write follows a redirect; the server that redirects may have carried the write out before
             self._lost_write = lost_again(self._lost_write, self._lost(request, status))

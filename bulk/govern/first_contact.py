@@ -42,6 +42,7 @@ def _led_to(location: str) -> str:
     if target.scheme != "https" or not target.hostname:
         return ""
     return (
-        f"GET /rate_limit was answered with a redirect to https://{target.hostname}: write https:// in "
-        "platform.base_url, because the token is not sent after a redirect"
+        f"GET /rate_limit was answered with a redirect to https://{target.hostname}: if that is the platform, "
+        "write https:// in platform.base_url, because the token is not sent after a redirect; "
+        "if it is a page to log in, requests with a token have to get past it"
     )

@@ -6,10 +6,14 @@ and only these are connected to, so that the name can't lead elsewhere in betwee
 
 import ipaddress
 import socket
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from aiohttp import ThreadedResolver
 from aiohttp.abc import AbstractResolver, ResolveResult
+
+from bulk.model import Media, Request
+from bulk.urls import within_base
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
@@ -24,6 +28,11 @@ def is_public(address: str) -> bool:
         if inner is not None:
             ip = inner
     return ip.is_global and not ip.is_multicast
+
+
+def leads_away(request: Request, headers: Mapping[str, str], base_url: str) -> bool:
+    """Return whether a redirect leads out of the platform, as to a page to log in. Bytes of a file may lie there."""
+    return request.media is not Media.RAW and within_base(headers.get("location", ""), base_url, request.path) is None
 
 
 def flaw_of_download(url: str, base_url: str) -> str:

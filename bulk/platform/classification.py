@@ -17,7 +17,7 @@ import msgspec
 
 from bulk.model import Effect, ErrorCode, Media, Reply, Request
 from bulk.platform import phrases
-from bulk.platform.bodies.body_values import Unreadable
+from bulk.platform.bodies.body_values import A_PAGE, Unreadable
 from bulk.platform.moments import DAY_S, MILLISECONDS_FROM, http_date, wait_s, window_end
 from bulk.redaction import redact
 from bulk.redaction.printable import printable
@@ -229,17 +229,21 @@ def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: A
     if 500 <= status < 600:
         kind = VerdictKind.BUSY if status == 503 and "retry-after" in reply.headers else VerdictKind.SERVER_ERROR
         return _said(reply, kind, ErrorCode.SERVER_ERROR)
-    location = reply.headers.get("location")
-    if status in REDIRECT_STATUSES and request.effect is Effect.READ and location:
-        return Verdict(VerdictKind.REDIRECTED, location=location)
     if status in REDIRECT_STATUSES:
-        what = (
-            "without saying where to"
-            if request.effect is Effect.READ
-            else f"and a write is never sent elsewhere; {MOVED}"
-        )
-        return _bad(f"the platform redirects (status {status}), {what}")
+        return _redirected(request, reply)
     return _bad(f"the platform answered with the unexpected status {status}")
+
+
+def _redirected(request: Request, reply: Reply) -> Verdict:
+    """Return the verdict on a redirect: a read follows it, unless it leads away, and no write does."""
+    status, location = reply.status, reply.headers.get("location")
+    if reply.body is A_PAGE:
+        return _bad(f"redirected away from the platform (status {status}), as to a page to log in; not followed")
+    if request.effect is not Effect.READ:
+        return _bad(f"the platform redirects (status {status}), and a write is never sent elsewhere; {MOVED}")
+    if not location:
+        return _bad(f"the platform redirects (status {status}), without saying where to")
+    return Verdict(VerdictKind.REDIRECTED, location=location)
 
 
 def _accepted(request: Request, reply: Reply) -> Verdict:

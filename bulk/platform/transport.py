@@ -23,14 +23,14 @@ from yarl import URL
 from bulk.clock import Clock
 from bulk.manifest.manifest import Platform
 from bulk.model import BodyFile, ErrorCode, Failure, FailureKind, Media, Reply, Request
-from bulk.platform.allowed_addresses import GuardedResolver, flaw_of_download, is_own_host
+from bulk.platform.allowed_addresses import GuardedResolver, flaw_of_download, is_own_host, leads_away
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_reader import BodyReader, Holder, read_alone, too_long
-from bulk.platform.bodies.body_values import AS_BYTES, Unreadable, read_body
+from bulk.platform.bodies.body_values import A_PAGE, AS_BYTES, Unreadable, read_body
 from bulk.platform.bodies.content_coding import ACCEPTED, CodingBroken
 from bulk.platform.cache.cache_entry import BY_ETAG, BY_PREDICTION, CacheEntry
 from bulk.platform.cache.predictions import etag_for
-from bulk.platform.classification import header_name, request_headers
+from bulk.platform.classification import REDIRECT_STATUSES, header_name, request_headers
 from bulk.platform.deadlines import CURRENT, Deadlines, InFlight
 from bulk.platform.environment import proxy_for, room_for_connections, tls_context
 from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, PermitRevoked, ResendRefused, failure_of
@@ -297,6 +297,8 @@ class Transport:
         if isinstance(came, bytes):
             raw = came
             body = read_body(request.media, status, headers, raw)
+            if status in REDIRECT_STATUSES and leads_away(request, headers, self.platform.base_url):
+                body = A_PAGE
         elif 200 <= status < 300:  # a file is always of such an answer
             body = came
         is_truncated, request_id = came is None, found.get(self._request_id_name)

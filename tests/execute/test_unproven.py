@@ -10,7 +10,7 @@ from tests.execute.test_item_runner import JSON, play, sends, writes_meet
 from tests.simulation.schedules import snapshot
 from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.wire.fates import DROP_AFTER, FINE, Fate, answer
-from tests.simulation.world import World, simulate, world
+from tests.simulation.world import PREFIX, World, simulate, world
 from tests.simulation.writes import WRITES
 
 
@@ -44,7 +44,7 @@ def test_a_name_that_was_free_and_is_refused_without_a_code(folder: Path, errors
 @pytest.mark.parametrize(
     "fates",
     [
-        [answer(303, b"", Location="/login", is_passed_on=True)],
+        [answer(303, b"", Location=f"{PREFIX}/login", is_passed_on=True)],
         [DROP_AFTER, answer(422, b'{"message": "Validation Failed"}', JSON)],
     ],
     ids=["redirected", "lost, then refused"],

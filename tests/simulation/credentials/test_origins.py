@@ -188,6 +188,9 @@ def test_no_token_goes_to_another_origin_at_length(folder: Path, figure: Callabl
 @pytest.mark.interpreted
 def test_a_token_that_goes_astray_is_seen(folder: Path) -> None:
     """The watch itself sees a token on its way to somebody else, or the tests above would prove nothing."""
-    with mock.patch("bulk.execute.requests.request_sender.within_base", return_value="/../../elsewhere"):
+    with (
+        mock.patch("bulk.execute.requests.request_sender.within_base", return_value="/../../elsewhere"),
+        mock.patch("bulk.platform.allowed_addresses.within_base", return_value="/../../elsewhere"),
+    ):
         watch, _ = fuzz(folder, 1, 5, 1)
     assert watch.astray

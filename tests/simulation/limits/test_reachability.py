@@ -233,11 +233,19 @@ def test_web_pages_in_the_place_of_first_answers(folder: Path, pages: int, exit_
     simulate(main)
 
 
+LOG_IN = answer(200, b"<html>Log in</html>", "text/html")
+TO_LOG_IN = answer(302, b"", Location="https://login.example.com/saml?SAMLRequest=x")
+TO_LOG_IN_HERE = answer(303, b"<html>Log in</html>", "text/html", Location="/login?return_to=x")
+
+
+@pytest.mark.parametrize("page", [LOG_IN, TO_LOG_IN, TO_LOG_IN_HERE], ids=["page", "elsewhere", "below"])
 @pytest.mark.parametrize(("ends_s", "exit_code"), [(100.0, 0), (1_000_000.0, 3)])
-def test_web_pages_in_the_middle_of_a_run_are_an_outage(folder: Path, ends_s: float, exit_code: int) -> None:
-    """failures.md row 2: a page to log in that answers for the platform for a while costs no item; one that stays ends
-    the run after `limits.unreachable`, and a resume does the rest."""
-    page, is_over = answer(200, b"<html>Log in</html>", "text/html"), False
+def test_web_pages_in_the_middle_of_a_run_are_an_outage(
+    folder: Path, ends_s: float, exit_code: int, page: Fate
+) -> None:
+    """failures.md row 2: a page to log in that answers for the platform for a while, or to which it redirects, costs no
+    item; one that stays ends the run after `limits.unreachable`, and a resume does the rest."""
+    is_over = False
 
     async def main() -> None:
         nonlocal is_over
@@ -256,9 +264,9 @@ def test_web_pages_in_the_middle_of_a_run_are_an_outage(folder: Path, ends_s: fl
     simulate(main)
 
 
-def test_web_pages_for_some_items_alone_are_no_outage(folder: Path) -> None:
+@pytest.mark.parametrize("page", [LOG_IN, TO_LOG_IN], ids=["page", "elsewhere"])
+def test_web_pages_for_some_items_alone_are_no_outage(folder: Path, page: Fate) -> None:
     """failures.md row 2: while `/rate_limit` is answered, items that are answered with pages fail, each by itself."""
-    page = answer(200, b"<html>Log in</html>", "text/html")
 
     async def main() -> None:
         async with world(folder) as made:
