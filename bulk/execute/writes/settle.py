@@ -169,6 +169,7 @@ class Settler:
         is_about_it = self.refused_writes.is_waited_for(kind) and _may_be_about_its_effect(refused, refusal)
         until, pauses_s = self.settled_at(refused) if is_about_it else 0.0, PAUSE_FIRST_S
         looks = looks if refused.effect in _MAY_TAKE_TIME else min(looks, 1)
+        is_creation = refused.effect in CREATES
         context.is_settling = True
         try:
             while looks > 0:
@@ -183,7 +184,8 @@ class Settler:
                 if isinstance(found, NotApplied) and found.part is not None:
                     self.refused_writes.was_done(kind)
                     return _in_part(refusal, found.part)
-                if began < until and not isinstance(found, Outcome):
+                may_show_late = isinstance(found, NotApplied) or (isinstance(found, Undecided) and is_creation)
+                if may_show_late and began < until:
                     await self._sender.pause(pauses_s)
                     pauses_s = min(PAUSE_MOST_S, pauses_s * 2.0)
                     continue

@@ -41,7 +41,8 @@ def message_of(reply: Reply) -> str:
     message = body.get("message")
     parts = [message] if isinstance(message, str) and message else []
     parts.extend(text for text in _details(reply) if text and text not in parts)
-    return ("; ".join(parts) or f"the platform answered {reply.status} and gave no reason")[:MESSAGE_CHARS]
+    said = " ".join("; ".join(parts).split())
+    return (said or f"the platform answered {reply.status} and gave no reason")[:MESSAGE_CHARS]
 
 
 def has_code(reply: Reply, code: str) -> bool:

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from bulk.execute.writes.refused_writes import LOOKS_FIRST, LOOKS_THEN, TWICE_FIRST, RefusedWrites
+from bulk.model import Effect, Undecided, succeeded
 from tests.execute.test_item_runner import JSON, play, sends
+from tests.execute.writes.test_settle import CONFLICT, Thing, looked_for
 from tests.simulation.schedules import put
 from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.wire.fates import FINE, Fate, answer
@@ -98,3 +100,11 @@ def test_many_that_are_refused_for_a_reason_cost_few_looks(folder: Path, status:
 
     items = [put("repo-00000", f"docs/many/{number}.md", "a") for number in range(220)]
     play(folder, "contents.put", items, meet, check)
+
+
+def test_only_what_a_creation_finds_is_looked_at_again() -> None:
+    """A copy that lags may list what is new and not yet show it as asked for; a blob of somebody else's stays one."""
+    found = Undecided("5 is new and not as asked for", found=[{"id": 5}])
+    for effect, is_waited_for in ((Effect.CREATE_UNIQUE, True), (Effect.COMPARE_AND_SWAP, False)):
+        outcome, took_s = looked_for(Thing([found, found, succeeded({})]), effect, CONFLICT)
+        assert ((outcome is not None), took_s > 0.0) == (is_waited_for, is_waited_for)

@@ -132,7 +132,8 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
         own = yield from link_sha(self.owner, self.repo, self.path, self.branch)
         if own is None:
             return None
-        return conflict(f"{self.path} is a symlink: name the file that it leads to, or as sha its own blob {own}")
+        message = f"{self.path} is a symlink: name the file that it leads to, or as sha its own blob {own}"
+        return failed(ErrorCode.CONFLICT, message, gives_codes=True)
 
     def third_value(
         self, found: PathState, lost: Lost, wanted: str | None
