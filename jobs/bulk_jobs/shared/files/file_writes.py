@@ -150,10 +150,12 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
             and (yield from link_sha(self.owner, self.repo, self.path, self.branch)) == self.before
         ):
             return NotApplied("the symlink from before is still there")
+        came = f"the answer of the {lost.method} was lost"
+        if lost.status is not None and lost.status >= 300:
+            came = f"the {lost.method} was answered {lost.status}"
         now = "gone" if found.is_absent else f"now {found.obstacle or f'the blob {found.sha}'}"
         return Undecided(
-            f"the answer of the {lost.method} was lost, and {self.path} is {now}: whether it was done before somebody "
-            "else wrote can't be told",
+            f"{came}, and {self.path} is {now}: whether it was done before somebody else wrote can't be told",
             found={"wanted": wanted, "before": self.before, "found": found.sha or found.obstacle or None},
         )
 
