@@ -62,7 +62,7 @@ def test_what_somebody_else_wrote_is_told_and_not_overwritten(
 def test_what_somebody_else_wrote_after_a_refusal_is_not_overwritten(
     folder: Path, operation: str, refused: str, lags: bool
 ) -> None:
-    """A refusal may be untrue, and then the operation looks again: what stands there may be newer than our own write."""
+    """A refusal may be untrue: what stands there when the operation looks again may be newer than our own write."""
     _told_and_not_overwritten(folder, operation, REFUSED[refused], is_applied="not" not in refused, lags=lags)
 
 
