@@ -8,13 +8,18 @@ goes first, and then ever more (`permits/ramp.py`). A refusal without a reason h
 Source: open-points.md (secondary limits); failures.md rows 16-19.
 """
 
+from dataclasses import replace
+
 from bulk.clock import iso_utc
 from bulk.errors import CredentialRefused
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.permits.accounts import Account, Permit
 from bulk.govern.permits.ramp import Ramp
+from bulk.govern.server_clock import ServerClock
+from bulk.model import Reply
 from bulk.platform import phrases
-from bulk.platform.classification import Verdict, VerdictKind
+from bulk.platform.classification import Verdict, VerdictKind, retry_after_s
+from bulk.platform.moments import MOST_WAIT_S
 
 SUFFERING = frozenset((VerdictKind.BUSY, VerdictKind.SERVER_ERROR))
 """Signs that fewer requests at once would be better."""
@@ -35,6 +40,16 @@ VAIN_FIRST_S, VAIN_MOST_S = 0.1, 60.0
 pause doubles each time in a row."""
 
 BUSY_WHY = "platform busy (Retry-After)"
+
+
+def timed(verdict: Verdict, reply: Reply, time: ServerClock, now: float) -> Verdict:
+    """Return the verdict on `reply` with the wait until the moment that `Retry-After` names, where no `Date` came with
+    it: by what is known of the platform's time (now: monotonic). One that is over by that, or out of reach, says
+    nothing."""
+    if verdict.retry_after_s is not None or "retry-after" not in reply.headers or time.is_refuted:
+        return verdict
+    wait_s = retry_after_s(reply.headers, time.middle(now))
+    return replace(verdict, retry_after_s=wait_s) if wait_s and wait_s < MOST_WAIT_S else verdict
 
 
 def follow(
