@@ -62,6 +62,25 @@ def test_a_webhook_that_was_changed_and_deleted(folder: Path) -> None:
     assert "under another number" in (folder / "undo.txt").read_text()
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("code_scanning_options", {"allow_advanced": True}),
+        ("code_scanning_default_setup_options", {"runner_type": "labeled", "runner_label": "large"}),
+    ],
+)
+def test_options_of_a_configuration_that_had_none(folder: Path, field: str, value: dict[str, Any]) -> None:
+    """They are given back as null, which the platform takes for them."""
+    item = {"org": "acme-eng", "configuration_id": 2003, field: value}
+    jobs = {"change": {"operation": "organization-configuration.update", "items": [item]}}
+    found = _passed(folder, jobs, ("configuration", "2003"))
+    assert (found.passed.written, found.passed.listed, found.passed.left) == (1, 0, 0)
+    assert not (folder / "undo.txt").exists()
+    (line,) = found.stage.world.lines(folder / "undo.yaml")
+    assert line["outcome"] == "succeeded"
+    assert line["result"][field] is None
+
+
 @pytest.mark.parametrize("status", [400, 403, 409, 422])
 def test_a_file_that_comes_back_although_that_was_refused(folder: Path, status: int) -> None:
     """It holds what it held before, so that its item has succeeded, whatever the platform has said to it."""
