@@ -246,7 +246,7 @@ class Governor:
         if permit.is_probe and seen is not False:
             charges.saw(permit, seen, now, self.time, has_headers=limits is not None)
         if kind is _ACCEPTED or kind is _REFUSED:
-            account.backoffs = account.vain = 0
+            account.backoffs = account.vain = account.wordless.in_row = 0
             if account.ramp is not None:
                 climb(account, now)
             queue.errors = 0
