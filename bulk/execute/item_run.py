@@ -318,9 +318,7 @@ class ItemRun:
         shared, lost_write = self._shared, self._lost_write
         if shared.planned is not None and lost_write is None and self._is_stale(shared.planned, request):
             return skipped(ErrorCode.STALE, STALE)
-        refused = (
-            self._refused_write if request.effect is Effect.COMPARE_AND_SWAP else None
-        )  # others are not sent again
+        refused = self._refused_write if request.effect is Effect.COMPARE_AND_SWAP else None
         for doubt in (lost_write, refused):
             if doubt is not None and doubt.is_contradicted_by(request):
                 return replace(doubt, is_disputed=True)

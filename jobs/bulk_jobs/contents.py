@@ -30,7 +30,7 @@ from bulk.model import (
 from bulk.operation import Item, ItemFlaw, Settling, Steps
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Contents, ContentsEntry, FileWritten
-from bulk_jobs.shared import names, refusals
+from bulk_jobs.shared import names
 from bulk_jobs.shared.files import absence, blobs, file_proofs, file_reads, file_writes
 from bulk_jobs.shared.files.file_writes import LARGEST, FileWrite, conflict, file_result, flaw_of_content, flaws_of_sha
 from bulk_jobs.shared.files.path_state import PathState, can_see, contents_url, look, unseen
@@ -208,7 +208,7 @@ class PutContents(file_writes.OneFile[PutContentsItem], TakesFiles[PutContentsIt
             before = left or None
         elif _looks(item, ours, before, left):
             found = yield from look(*_place(item), is_fresh=False, left=left, lag_s=lag_s)
-            outcome = _without_write(item, ours, before, found)
+            outcome = file_writes.without_write(item, ours, before, found)
             if outcome is not None:
                 return outcome
             before = found.sha
@@ -217,7 +217,7 @@ class PutContents(file_writes.OneFile[PutContentsItem], TakesFiles[PutContentsIt
         reply = yield write.request(proof, content=text)
         if reply.status in (409, 422):
             found = yield from look(*_place(item), is_fresh=True)
-            outcome = _after_refusal(item, ours, before, found, reply)
+            outcome = file_writes.after_refusal(item, ours, before, found, reply)
             if outcome is None and found.sha is not None and found.sha == before:
                 outcome = yield from write.symlink_outcome()
             if outcome is not None:
@@ -369,35 +369,6 @@ def _looks(item: PutContentsItem, ours: str, before: str | None, left: str | Non
     if item.mode == "replace":
         return left is None or left != before or before == ours
     return item.mode == "ensure" or item.if_exists == "unchanged"
-
-
-def _without_write(item: PutContentsItem, ours: str, before: str | None, found: PathState) -> Outcome | None:
-    """Return the outcome of the item if no write has to be sent; None: a write has to be sent."""
-    if found.obstacle:
-        return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file")
-    if item.mode == "replace" and found.sha != before:
-        return conflict(f"{item.path} {found.now}, not {before}")
-    if item.mode == "create" and found.sha not in (None, ours):
-        return conflict(f"{item.path} exists already, as the blob {found.sha}")
-    return unchanged(file_result(item.path, found)) if found.sha == ours else None
-
-
-def _after_refusal(
-    item: PutContentsItem, ours: str, before: str | None, found: PathState, reply: Reply
-) -> Outcome | None:
-    """Return the outcome of the item after a 409 or 422, by the present state of the path; None: another write got in
-    the way."""
-    if found.obstacle:
-        return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file", reply)
-    if found.sha == ours and (item.mode == "ensure" or item.if_exists == "unchanged"):
-        return unchanged(file_result(item.path, found), note="another write made it so in the meantime")
-    if item.mode == "create" and found.sha is not None:
-        return conflict(f"{item.path} exists already, as the blob {found.sha}", reply)
-    if item.mode == "replace" and found.sha != before:
-        return conflict(f"{item.path} {found.now}, not {before}", reply)
-    if reply.status == 422 and found.sha == before:
-        return failed(ErrorCode.VALIDATION_FAILED, refusals.message_of(reply), http_status=422)
-    return None
 
 
 def _without_delete(

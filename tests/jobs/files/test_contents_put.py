@@ -230,6 +230,7 @@ def test_create_where_other_content_is_in_the_way(answers):
 
 @pytest.mark.parametrize("mode", ["ensure", "replace"])
 def test_only_a_creation_may_say_what_a_file_that_exists_counts_as(mode):
+    """The other modes say by themselves what they do about one."""
     item = {**LIKE, "mode": mode, **({"sha": OLD} if mode == "replace" else {})}
     assert set(flaws(PUT, item)) == {"if_exists"}
 
