@@ -319,8 +319,10 @@ class ItemRun:
         shared, lost_write = self._shared, self._lost_write
         if shared.planned is not None and lost_write is None and self._is_stale(shared.planned, request):
             return skipped(ErrorCode.STALE, STALE)
-        if lost_write is not None and lost_write.is_contradicted_by(request):
-            return replace(lost_write, is_disputed=True)
+        refused = self._refused_write if request.effect is Effect.COMPARE_AND_SWAP else None
+        for doubt in (lost_write, refused):
+            if doubt is not None and doubt.is_contradicted_by(request):
+                return replace(doubt, is_disputed=True)
         shared.sender.step_aside(self._tally)
         await shared.let_late_writes_pass(self._operation, self._entry, self._item, request, self._context)
         if self._writes is None:

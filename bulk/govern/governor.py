@@ -24,7 +24,7 @@ from bulk.govern.permits.accounts import NO_TOKEN, Account, CredentialSource, Pe
 from bulk.govern.permits.token_expiry import TokenExpiry
 from bulk.govern.policy import Draining, Policy
 from bulk.govern.reachability import PAGE, SILENT_AFTER, Reachability
-from bulk.govern.reactions import BUSY_WHY, FAILURES, PROVING, climb, follow, refused
+from bulk.govern.reactions import BUSY_WHY, FAILURES, PROVING, climb, follow, refused, timed
 from bulk.govern.server_clock import ServerClock
 from bulk.govern.turns import Turns
 from bulk.model import Failure, FailureKind, Reply
@@ -246,7 +246,7 @@ class Governor:
         if permit.is_probe and seen is not False:
             charges.saw(permit, seen, now, self.time, has_headers=limits is not None)
         if kind is _ACCEPTED or kind is _REFUSED:
-            account.backoffs = account.vain = 0
+            account.backoffs = account.vain = account.wordless.in_row = 0
             if account.ramp is not None:
                 climb(account, now)
             queue.errors = 0
@@ -258,7 +258,8 @@ class Governor:
             queue.note_error(verdict.message)
             if reply.body is A_PAGE:
                 self._note_page(now)
-            paused_until = follow(permit, verdict, now, self.concurrency, self.policy.unexplained_s)
+            said = timed(verdict, reply, self.time, now)
+            paused_until = follow(permit, said, now, self.concurrency, self.policy.unexplained_s)
             if paused_until is not None:
                 self._obstacles.pause_until(paused_until, BUSY_WHY)
                 if self.peers is not None:  # peers learn of it as a pause of each account

@@ -19,7 +19,7 @@ from bulk.govern.budgets import probes
 from bulk.govern.first_contact import fault_of
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Account, PermitQueue, Trust
-from bulk.govern.reactions import why_refused
+from bulk.govern.reactions import timed, why_refused
 from bulk.model import Effect, ErrorCode, Failure, FailureKind, Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Limits, Verdict, VerdictKind, date_from_headers, limits_from_body
@@ -286,8 +286,9 @@ class RateLimitPoller:
                 account.freeze(now)
             case _:
                 self._useless += 1
-                if verdict.retry_after_s is not None:
-                    account.pause_all(now + verdict.retry_after_s, f"limit of {account.name} (Retry-After)")
+                wait_s = timed(verdict, reply, governor.time, now).retry_after_s
+                if wait_s is not None:
+                    account.pause_all(now + wait_s, f"limit of {account.name} (Retry-After)")
                 elif verdict.kind is VerdictKind.LOCKED_OUT:
                     account.lock_out(now)
                 self._give_up_in_time()

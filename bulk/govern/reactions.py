@@ -4,17 +4,23 @@ A limit that names a time, or a bucket that is empty, is the word of a budget an
 much to do: the number that may be in flight stays. `Retry-After` is obeyed as it stands, and longer if it names next to
 nothing in vain. After a limit without a time, `/rate_limit` is asked first: an empty bucket waits for its reset,
 otherwise nothing of the credential leaves for a growing time. After a limit that no empty bucket explains, one request
-goes first, and then ever more (`permits/ramp.py`). A refusal without a reason holds up no other request.
+goes first, and then ever more (`permits/ramp.py`). A refusal without a reason holds up no other request, unless several
+in a row make it look like a limit.
 Source: open-points.md (secondary limits); failures.md rows 16-19.
 """
+
+from dataclasses import replace
 
 from bulk.clock import iso_utc
 from bulk.errors import CredentialRefused
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.permits.accounts import Account, Permit
 from bulk.govern.permits.ramp import Ramp
+from bulk.govern.server_clock import ServerClock
+from bulk.model import Reply
 from bulk.platform import phrases
-from bulk.platform.classification import Verdict, VerdictKind
+from bulk.platform.classification import Verdict, VerdictKind, retry_after_s
+from bulk.platform.moments import MOST_WAIT_S
 
 SUFFERING = frozenset((VerdictKind.BUSY, VerdictKind.SERVER_ERROR))
 """Signs that fewer requests at once would be better."""
@@ -35,6 +41,16 @@ VAIN_FIRST_S, VAIN_MOST_S = 0.1, 60.0
 pause doubles each time in a row."""
 
 BUSY_WHY = "platform busy (Retry-After)"
+
+
+def timed(verdict: Verdict, reply: Reply, time: ServerClock, now: float) -> Verdict:
+    """Return the verdict on `reply` with the wait until the moment that `Retry-After` names, where no `Date` came with
+    it: by what is known of the platform's time (now: monotonic). One that is over by that, or out of reach, says
+    nothing."""
+    if verdict.retry_after_s is not None or "retry-after" not in reply.headers or time.is_refuted:
+        return verdict
+    wait_s = retry_after_s(reply.headers, time.middle(now))
+    return replace(verdict, retry_after_s=wait_s) if wait_s and wait_s < MOST_WAIT_S else verdict
 
 
 def follow(
@@ -95,7 +111,21 @@ def _heed(permit: Permit, verdict: Verdict, now: float, unexplained_s: float) ->
         return
     if verdict.kind is VerdictKind.LIMITED_SECONDARY:
         account.back_off(now, unexplained_s)
+    elif permit.queue.bucket is None or permit.queue.bucket.available > 0:
+        _wait_together(permit, now)
     account.ask_soon()
+
+
+def _wait_together(permit: Permit, now: float) -> None:
+    """Keep all of a credential back for a while if one after the other is refused without a reason."""
+    account, wordless = permit.queue.account, permit.queue.account.wordless
+    was_vain = wordless.is_vain
+    pause_s = wordless.pause_s(is_newer=permit.granted >= account.paused_until)
+    if pause_s:
+        account.pause(now + pause_s, f"refusals of {account.name} without a reason")
+        _begin_small(permit, now)
+    elif wordless.is_vain and not was_vain:
+        account.ramp = None
 
 
 def _begin_small(permit: Permit, now: float) -> None:
@@ -110,6 +140,7 @@ def _begin_small(permit: Permit, now: float) -> None:
 def climb(account: Account, now: float) -> None:
     """Note a good answer after such a limit."""
     ramp = account.ramp
+    account.wordless.served()
     if ramp is not None:
         ramp.answered(account.in_flight, now)
         if ramp.is_over:

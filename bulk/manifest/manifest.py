@@ -65,6 +65,8 @@ class Platform:
         ca_bundle: absolute path, or None.
         trust_env: use the proxy variables of the environment (failures.md row 72).
         is_exact: an answer counts as unchanged only if its bytes are proven, never by the time of the last change.
+        replaced: what the credential `default` was before BULK_TOKEN replaced it, such as `pool`; empty: it was not, or
+            it was one token.
     """
 
     base_url: str
@@ -74,6 +76,7 @@ class Platform:
     credentials: Mapping[str, str] = field(default_factory=lambda: {"default": "env:BULK_TOKEN"})
     trust_env: bool = False
     is_exact: bool = False
+    replaced: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ else goes into paths and queries, which `urls.py` encodes, or into JSON.
 import hashlib
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -25,7 +25,7 @@ from bulk.manifest.audit_section import audit_of
 from bulk.manifest.credential_specs import kind_of
 from bulk.manifest.fields import Fields
 from bulk.manifest.jobs import jobs_of
-from bulk.manifest.manifest import Manifest, Platform
+from bulk.manifest.manifest import Job, Manifest, Platform
 from bulk.manifest.needs.chosen_jobs import chosen_of
 from bulk.manifest.settings import NAME, Overrides, item_limit, limits_of, platform_of, read_platform
 
@@ -108,12 +108,18 @@ def _manifest(
         variables=dict(overrides.variables),
         chosen=None if chosen is None else tuple(sorted(chosen)),
         audit=audit,
-        notes=(*platform_section.notes_on(platform.base_url), *_notes_on_pools(platform), *notes),
+        notes=(*platform_section.notes_on(platform.base_url), *_notes_on_credentials(platform, jobs), *notes),
     )
 
 
-def _notes_on_pools(platform: Platform) -> Iterator[str]:
-    """Yield a note on the vendor's terms for each pool that is used on the vendor's own hosts."""
+def _notes_on_credentials(platform: Platform, jobs: Sequence[Job]) -> Iterator[str]:
+    """Yield a note where BULK_TOKEN takes the place of more than a token, and one on the vendor's terms for each pool
+    that is used on the vendor's own hosts."""
+    if platform.replaced and any(job.credential == "default" for job in jobs):
+        yield (
+            "BULK_TOKEN is set, and its one token takes the place of the manifest's credential 'default' "
+            f"({platform.replaced}); unset it, or give that credential another name"
+        )
     host = urlsplit(platform.base_url).hostname or ""
     is_theirs = host in ("github.com", "api.github.com") or host.endswith(".ghe.com")
     for name, source in platform.credentials.items():

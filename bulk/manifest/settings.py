@@ -99,14 +99,16 @@ def platform_of(part: Fields, folder: Path, overrides: Overrides, environ: Mappi
     vendor = _first(vendor, "--vendor", overrides.vendor, "BULK_VENDOR", environ, lambda text: one_of(text, VENDORS))
     ca_bundle = part.scalar("ca_bundle", None, lambda given: _file(given, folder))
     trust_env = part.flag("trust_env", False)
+    credentials, replaced = _credentials(part, folder, overrides, environ)
     found = Platform(
         base_url=base_url,
         vendor=vendor,
         api_version=part.text("api_version", None, _api_version),
         ca_bundle=_given("ca_bundle", overrides.ca_bundle, lambda given: _file(given, Path.cwd()), ca_bundle),
-        credentials=_credentials(part, folder, overrides, environ),
+        credentials=credentials,
         trust_env=trust_env if overrides.trust_env is None else overrides.trust_env,
         is_exact=overrides.exact,
+        replaced=replaced,
     )
     part.finish()
     if not base_url:
@@ -197,14 +199,19 @@ def _file(given: object, folder: Path) -> Path | None:
     return path
 
 
-def _credentials(part: Fields, folder: Path, overrides: Overrides, environ: Mapping[str, str]) -> Mapping[str, str]:
-    found = {"default": DEFAULT_SOURCE}
+def _credentials(
+    part: Fields, folder: Path, overrides: Overrides, environ: Mapping[str, str]
+) -> tuple[Mapping[str, str], str]:
+    """Return the credentials, and what of another kind than a token BULK_TOKEN has replaced; see `Platform`."""
+    replaced, found = "", {"default": DEFAULT_SOURCE}
     found.update(credentials_section.credentials_of(part.inner("credentials"), folder))
     if overrides.credentials_file is not None:
         found.update(credentials_section.credentials_in(Path(overrides.credentials_file), part.flaws, found))
         part.flaws.raise_if_any()  # a job that names a credential of the file would add a second flaw
     named = spec_of(found["default"], TokenSpec)  # a map with this very variable also says whose the token is
     if environ.get("BULK_TOKEN") and (named is None or named.source != DEFAULT_SOURCE):
+        if "default" not in overrides.credentials and named is None:
+            replaced = kind_of(found["default"])
         found["default"] = DEFAULT_SOURCE
     for name in sorted(overrides.named - found.keys()):
         raise UsageError(f"--credential {name_shown(name)}: {unknown_name(name, found, 'credential')}")
@@ -214,7 +221,7 @@ def _credentials(part: Fields, folder: Path, overrides: Overrides, environ: Mapp
             found[name] = source if is_map else platform_section.credential_source(source, Path.cwd())
         except ValueError as error:
             raise UsageError(f"--credential {name_shown(name)}: {error}") from None
-    return found
+    return found, replaced
 
 
 def _first(

@@ -30,7 +30,7 @@ from bulk.model import (
 from bulk.operation import Item, ItemFlaw, Settling, Steps
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Contents, ContentsEntry, FileWritten
-from bulk_jobs.shared import names, refusals
+from bulk_jobs.shared import names
 from bulk_jobs.shared.files import absence, blobs, file_proofs, file_reads, file_writes
 from bulk_jobs.shared.files.file_writes import LARGEST, FileWrite, conflict, file_result, flaw_of_content, flaws_of_sha
 from bulk_jobs.shared.files.path_state import PathState, can_see, contents_url, look, unseen
@@ -130,12 +130,20 @@ class PutContentsItem(Item, frozen=True, kw_only=True):
             "where the file exists; replace: needs `sha`, fails where the file is another blob by now"
         ),
     ] = "ensure"
+    if_exists: Annotated[
+        Literal["fail", "unchanged"],
+        Meta(
+            description="what a file with the same content that exists already counts as for `mode: create`; unchanged "
+            "looks at it before"
+        ),
+    ] = "fail"
 
 
 class PutContents(file_writes.OneFile[PutContentsItem], TakesFiles[PutContentsItem], Returns[FileWritten]):
     """Make one file of a repository hold the given content.
 
-    Requests:  ensure: 1 where the file is already so (a read), 2 to write it. create: 1. replace: 2.
+    Requests:  ensure: 1 where the file is already so (a read), 2 to write it. create: 1, and as ensure with
+               `if_exists: unchanged`. replace: 2.
     Category:  core. Lane: the repository.
     Refused:   two items of a manifest that leave one file otherwise, unless `allow_overwrites` is true on the later
                item's job, or that job needs the other's.
@@ -179,6 +187,8 @@ class PutContents(file_writes.OneFile[PutContentsItem], TakesFiles[PutContentsIt
                 yield ItemFlaw("content", flaw)
         if item.sha is not None or item.mode == "replace":
             yield from flaws_of_sha(item.sha, item.mode)
+        if item.if_exists == "unchanged" and item.mode != "create":
+            yield ItemFlaw("if_exists", f"only mode: create fails where the file exists, and mode {item.mode} does not")
 
     def with_file(self, item: PutContentsItem, field: str, data: bytes) -> PutContentsItem:
         if field not in self.file_fields:
@@ -196,9 +206,9 @@ class PutContents(file_writes.OneFile[PutContentsItem], TakesFiles[PutContentsIt
         before = item.sha.lower() if item.sha is not None else None
         if item.mode == "ensure" and left is not None and left != ours:
             before = left or None
-        elif item.mode != "create" and (item.mode == "ensure" or left is None or left != before or before == ours):
+        elif _looks(item, ours, before, left):
             found = yield from look(*_place(item), is_fresh=False, left=left, lag_s=lag_s)
-            outcome = _without_write(item, ours, before, found)
+            outcome = file_writes.without_write(item, ours, before, found)
             if outcome is not None:
                 return outcome
             before = found.sha
@@ -207,7 +217,7 @@ class PutContents(file_writes.OneFile[PutContentsItem], TakesFiles[PutContentsIt
         reply = yield write.request(proof, content=text)
         if reply.status in (409, 422):
             found = yield from look(*_place(item), is_fresh=True)
-            outcome = _after_refusal(item, ours, before, found, reply)
+            outcome = file_writes.after_refusal(item, ours, before, found, reply)
             if outcome is None and found.sha is not None and found.sha == before:
                 outcome = yield from write.symlink_outcome()
             if outcome is not None:
@@ -354,31 +364,11 @@ def _write(method: str, item: PutContentsItem | DeleteContentsItem, before: str 
     )
 
 
-def _without_write(item: PutContentsItem, ours: str, before: str | None, found: PathState) -> Outcome | None:
-    """Return the outcome of the item if no write has to be sent; None: a write has to be sent."""
-    if found.obstacle:
-        return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file")
-    if item.mode == "replace" and found.sha != before:
-        return conflict(f"{item.path} {found.now}, not {before}")
-    return unchanged(file_result(item.path, found)) if found.sha == ours else None
-
-
-def _after_refusal(
-    item: PutContentsItem, ours: str, before: str | None, found: PathState, reply: Reply
-) -> Outcome | None:
-    """Return the outcome of the item after a 409 or 422, by the present state of the path; None: another write got in
-    the way."""
-    if found.obstacle:
-        return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file", reply)
-    if item.mode == "ensure" and found.sha == ours:
-        return unchanged(file_result(item.path, found), note="another write made it so in the meantime")
-    if item.mode == "create" and found.sha is not None:
-        return conflict(f"{item.path} exists already, as the blob {found.sha}", reply)
-    if item.mode == "replace" and found.sha != before:
-        return conflict(f"{item.path} {found.now}, not {before}", reply)
-    if reply.status == 422 and found.sha == before:
-        return refusals.refused(reply)
-    return file_writes.against_rules(reply)
+def _looks(item: PutContentsItem, ours: str, before: str | None, left: str | None) -> bool:
+    """Return whether the file is read before it is written; `left`: the blob that this run has left there."""
+    if item.mode == "replace":
+        return left is None or left != before or before == ours
+    return item.mode == "ensure" or item.if_exists == "unchanged"
 
 
 def _without_delete(

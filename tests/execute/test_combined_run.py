@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from bulk.capabilities import Combinable
+from bulk.execute.requests.patience import LIMITED_TRIES
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Entry
 from bulk.operation import Item
@@ -26,6 +27,7 @@ from tests.simulation.world import World, simulate, world
 ITEMS = 230
 LOGINS = [f"org-{number:03d}" for number in range(ITEMS)]
 TEAM = {"enterprise": "acme", "enterprise-team": "ent:security"}
+LIMIT = answer(429, b'{"message": "Slow down"}', "application/json", Retry_After="1")
 REFUSED = answer(422, b'{"message": "Invalid request"}', "application/json")
 
 
@@ -173,6 +175,21 @@ def test_several_names_each_are_joined_up_to_a_hundred(folder: Path, verb: str) 
                 own = part[:-1]
                 assert line["outcome"] == "succeeded"
                 assert line["result"] == {done: own, not_needed: [LOGINS[0]] if place else []}
+
+    simulate(main)
+
+
+def test_limits_of_one_call_do_not_count_for_the_next(folder: Path) -> None:
+    """Each of an item's two calls runs into a limit almost as often as one may, and no answer is a refusal."""
+    fates = iter(([LIMIT] * (LIMITED_TRIES - 1) + [FINE]) * 2)
+
+    async def main() -> None:
+        async with world(folder, seed_data=seed(150)) as made:
+            made.network.fate_of = lambda exchange: next(fates) if exchange.is_write else FINE
+            item = {**TEAM, "organization_slugs": LOGINS[:150]}
+            manifest = made.write("run", {"change": {"operation": "team-organization.add", "items": [item]}})
+            assert (await made.run(manifest)).exit_code == 0
+            assert made.lines(manifest)[0]["result"]["added"] == LOGINS[:150]
 
     simulate(main)
 

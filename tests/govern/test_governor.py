@@ -227,33 +227,6 @@ def test_who_is_served(came: object, served: tuple[int, int]) -> None:
     run_virtual(main)
 
 
-def test_retry_after_silences_everything() -> None:
-    """`Retry-After: 3`: nothing is sent for 3 s, `/rate_limit` neither."""
-
-    async def main() -> None:
-        clock = VirtualClock()
-        platform = Platform(clock, limit=10_000, window_s=60)
-        bench = Bench(clock, platform, policy(), Source("token-one"), work=300)
-        moments: list[float] = []
-
-        async def limit_once() -> None:
-            await anyio.sleep(0.1)
-            permit = await bench.governor.permit(bench.queue)
-            reply = Reply(status=429, headers={"retry-after": "3"})
-            moments.append(clock.monotonic())
-            bench.governor.answered(permit, reply, Verdict(VerdictKind.LIMITED_SECONDARY, retry_after_s=3.0))
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(limit_once)
-            await bench.run()
-        (at,) = moments
-        sent = [when for when, _, _ in platform.log] + platform.asked
-        assert not [when for when in sent if at + LATENCY_S < when < at + 3.0]
-        assert bench.done == 300
-
-    run_virtual(main)
-
-
 def test_a_limit_without_a_time_asks_first_and_then_waits_longer_each_time() -> None:
     """failures.md row 19: no time given: `/rate_limit` is asked, nothing explains it, so 60 s, then 120 s."""
 

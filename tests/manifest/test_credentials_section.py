@@ -107,6 +107,27 @@ def test_a_token_of_the_environment_keeps_its_identity(tmp_path: Path) -> None:
         assert (spec.source if spec else found) == "env:BULK_TOKEN"
 
 
+@pytest.mark.parametrize("kind", ["pool", "app"])
+def test_a_token_of_the_environment_in_the_place_of_more_than_a_token(tmp_path: Path, kind: str) -> None:
+    """A note tells that a pool or an App is not used, in whichever file it stands, where a job would have used it."""
+    (tmp_path / "key.pem").write_text("-")
+    maps = {"pool": "{pool: [a]}", "app": "{app: {client_id: x, private_key: 'file:key.pem'}}"}
+    set_, named = {"BULK_TOKEN": "x"}, {"default": "env:A"}
+    (tmp_path / "c.yaml").write_text(f"default: {maps[kind]}\n")
+
+    def notes(default: str, jobs: str, environ: dict[str, str], **options: Any) -> tuple[str, ...]:
+        (tmp_path / "m.yaml").write_text(f"{HEAD}    a: env:A\n    {default}\n{jobs}")
+        return read_manifest(tmp_path / "m.yaml", Overrides(**options), environ).notes
+
+    own, others = f"default: {maps[kind]}", JOBS.replace("operation", "credential: a, operation")
+    for told in (notes(own, JOBS, set_), notes("", JOBS, set_, credentials_file=tmp_path / "c.yaml")):
+        assert len(told) == 1
+        assert "BULK_TOKEN is set" in told[0]
+        assert f"'default' ({kind})" in told[0]
+    assert notes(own, JOBS, {}) == notes(own, others, set_) == notes(own, JOBS, set_, credentials=named) == ()
+    assert notes("default: env:OTHER", JOBS, set_) == ()
+
+
 @pytest.mark.parametrize(
     ("credentials", "message"),
     [

@@ -190,7 +190,7 @@ class Settler:
                     pauses_s = min(PAUSE_MOST_S, pauses_s * 2.0)
                     continue
                 if not isinstance(found, NotApplied):
-                    return _unless_it_explains(refused, refusal, found) if is_about_it else None
+                    return _unless_it_explains(refused, refusal, found, is_about_it=is_about_it)
                 looks -= 1
                 if looks and not is_about_it:
                     await self._sender.pause(SECOND_LOOK_S)
@@ -314,11 +314,15 @@ def _may_be_about_its_effect(refused: LostWrite, refusal: Outcome) -> bool:
 
 
 def _unless_it_explains(
-    refused: LostWrite, refusal: Outcome, found: Outcome | NotApplied | Undecided
+    refused: LostWrite, refusal: Outcome, found: Outcome | NotApplied | Undecided, *, is_about_it: bool
 ) -> Outcome | None:
     """Return `unknown` where something new is in the way of a refused creation and is not as asked for: it may be ours,
-    shown otherwise. None: the refusal stands."""
-    if refused.effect in CREATES and isinstance(found, Undecided) and found.found is not None:
+    shown otherwise. The same holds where a write was refused for what stands there, and that is new: ours may have been
+    done before. None: the refusal stands."""
+    if refused.effect not in CREATES:
+        code = None if refusal.error is None else refusal.error.code
+        is_about_it = refused.effect is Effect.COMPARE_AND_SWAP and code is ErrorCode.VALIDATION_FAILED
+    if is_about_it and isinstance(found, Undecided) and found.found is not None:
         return _unknown(refused, found, refusal)
     return None
 

@@ -113,7 +113,8 @@ class WriteLoop:
                 await sender.pause(NOT_SENT_PAUSE_S)
                 continue
             if kind is _ACCEPTED:
-                self._unexplained, self._busy_since = 0, -1.0
+                self._limited = self._unexplained = 0
+                self._busy_since = -1.0
                 return tried
             if kind in WAITED_FOR and self._limited < LIMITED_TRIES:  # the governor holds the next permit back
                 self._limited += 1

@@ -21,7 +21,7 @@ from aiolimiter import AsyncLimiter
 
 from bulk.clock import Clock
 from bulk.govern.budgets.buckets import LATE_S, Bucket
-from bulk.govern.permits.ramp import Ramp
+from bulk.govern.permits.ramp import Ramp, Wordless
 from bulk.govern.permits.token_expiry import TokenExpiry
 from bulk.govern.permits.tokens import Tokens
 from bulk.platform.auth.secrets import Secret
@@ -32,8 +32,7 @@ NO_TOKEN = Secret("-")
 UNEXPLAINED_MOST_S = 900.0
 """Longest pause after refusals without a reason (seconds)."""
 YOUNG_S, YOUNG_TRIES = 10.0, 3
-"""A token that was minted within this time may not be known everywhere yet (seconds). It is tried this many times again
-(count), after 1, 2 and 4 s."""
+"""A token minted within this time may not be known everywhere yet (seconds): this often it is tried again (count)."""
 LOCKOUT_S = 900.0
 """First pause after the platform stopped to take a user's credentials; doubles (failures.md row 18)."""
 FRESH_S = 0.05
@@ -266,7 +265,7 @@ class Account:
         is_minted: its tokens are made when they are needed, the first one too; at first there is none.
         minted_at: when the present token was minted (monotonic). young_tries: how often it was refused since (count).
         refused_why: what the platform said when it last did not take the token, for people.
-        changed: called when the account was frozen or paused, or may go on.
+        changed: called when the account was frozen or paused, or may go on. wordless: see `Wordless`.
     """
 
     name: str
@@ -287,6 +286,7 @@ class Account:
     backoffs: int = 0
     vain: int = 0
     ramp: Ramp | None = None
+    wordless: Wordless = field(default_factory=Wordless)
     lockouts: int = 0
     locked_at: float = 0.0
     locked_until: float = 0.0

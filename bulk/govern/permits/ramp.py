@@ -19,6 +19,50 @@ GROW_FIRST_S, GROW_MOST_S = 15.0, 600.0
 SOON = 3
 """A limit that comes before this many times the allowed requests were answered is blamed on the newest step."""
 
+WORDLESS_FROM = 5
+"""From this many refusals without a reason in a row on, with no other answer between them, all wait (count): more than
+one item alone can get."""
+WORDLESS_FIRST_S, WORDLESS_MOST_S = 1.0, 64.0
+"""The first such wait, and what all of them come to (seconds). A limit that says nothing does not last longer."""
+
+
+@dataclass(slots=True)
+class Wordless:
+    """Refusals of one credential without a reason: each concerns its own request, or is a limit that says nothing.
+
+    They count as a limit where several come in a row. All wait then, and one request goes to see. Where they go on for
+    longer than a limit lasts, they are about the requests, and none waits for another any more.
+
+    Attributes:
+        in_row: refusals since the last other answer (count). waited_s: how long all have waited for them (seconds).
+        is_vain: all of that was in vain.
+    """
+
+    in_row: int = 0
+    waited_s: float = 0.0
+    is_vain: bool = False
+
+    def pause_s(self, *, is_newer: bool) -> float:
+        """Take in a refusal, and return how long all wait (seconds); 0.0: they don't.
+
+        Args:
+            is_newer: the request left after the last wait.
+        """
+        self.in_row += 1
+        if self.is_vain or self.in_row < WORDLESS_FROM or not is_newer:
+            return 0.0
+        self.is_vain = self.waited_s >= WORDLESS_MOST_S
+        if self.is_vain:
+            return 0.0
+        pause_s = max(WORDLESS_FIRST_S, self.waited_s)
+        self.waited_s += pause_s
+        return pause_s
+
+    def served(self) -> None:
+        """Note a good answer after such waits."""
+        if not self.is_vain:
+            self.waited_s = 0.0
+
 
 @dataclass(slots=True)
 class Ramp:

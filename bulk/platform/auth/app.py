@@ -87,8 +87,8 @@ class App:
                 if isinstance(answer, Reply) and self._is_limited(request, answer):
                     continue
                 if isinstance(answer, Failure) or answer.status in (429, 500, 502, 503, 504):
-                    wait_s = None if isinstance(answer, Failure) else retry_after_s(answer.headers, math.nan)
-                    await self._clock.sleep(pause_s if wait_s is None else wait_s)
+                    wait_s = None if isinstance(answer, Failure) else retry_after_s(answer.headers, self._told(answer))
+                    await self._clock.sleep(wait_s or pause_s)
                     pause_s = min(AGAIN_MOST_S, 2 * pause_s)
                     continue
                 if answer.status == 404 and (request.path == LIST or _message(answer) == _UNKNOWN):
@@ -104,18 +104,22 @@ class App:
         while (left_s := self.closed_until - self._clock.monotonic()) > 0.0:
             await self._clock.sleep(left_s)
 
+    def _told(self, answer: Reply) -> float:
+        """Return when an answer was made (UTC epoch seconds, platform time)."""
+        date = date_from_headers(answer.headers)
+        return self._platform_now() + self._skew_s if date is None else date
+
     def _is_limited(self, request: Request, answer: Reply) -> bool:
         """Return whether limits of the App's own refused a request, and note how long to send nothing more."""
         verdict, wait_s = classify(request, answer, ""), 0.0
-        limits, date = limits_from_headers(answer.headers), date_from_headers(answer.headers)
+        limits = limits_from_headers(answer.headers)
         if (
             limits is not None and limits.remaining <= 0 < limits.reset and answer.status != 401
         ):  # those of a 401 are the address's
-            now = self._platform_now() + self._skew_s if date is None else date
-            wait_s = min(MOST_WAIT_S, max(0.0, limits.reset - now) + PAST_RESET_S)
+            wait_s = min(MOST_WAIT_S, max(0.0, limits.reset - self._told(answer)) + PAST_RESET_S)
         is_limited = verdict.kind in _LIMITED
         if is_limited:
-            wait_s = verdict.retry_after_s or wait_s or UNTOLD_S
+            wait_s = retry_after_s(answer.headers, self._told(answer)) or wait_s or UNTOLD_S
         if wait_s:
             until = self._clock.monotonic() + wait_s
             if until > self.closed_until + PAST_RESET_S:

@@ -120,6 +120,9 @@ UPDATED_FIELDS = (
 )
 """The fields that the body of an update may have."""
 
+_NULLABLE = frozenset(("code_scanning_options", "code_scanning_default_setup_options"))
+"""The fields of which the platform takes null for a value."""
+
 
 def body_of(item: msgspec.Struct, fields: Iterable[str]) -> dict[str, Any]:
     """Return the values of those `fields` that the item gives, as JSON values."""
@@ -128,8 +131,9 @@ def body_of(item: msgspec.Struct, fields: Iterable[str]) -> dict[str, Any]:
 
 
 def sendable(shown: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that are shown with a value, as they are sent: reviewers are shown with more than is sent."""
-    found = {field: value for field, value in shown.items() if value is not None}
+    """Return the fields that are shown with a value, or whose null can be sent, as they are sent: reviewers are shown
+    with more than that."""
+    found = {field: value for field, value in shown.items() if value is not None or field in _NULLABLE}
     options = found.get("secret_scanning_delegated_bypass_options")
     if isinstance(options, dict) and isinstance(options.get("reviewers"), list):
         reviewers = [

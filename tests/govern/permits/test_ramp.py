@@ -5,7 +5,7 @@ import math
 import anyio
 import pytest
 
-from bulk.govern.permits.ramp import GROW_FIRST_S, Ramp
+from bulk.govern.permits.ramp import GROW_FIRST_S, Ramp, Wordless
 from bulk.model import ErrorCode, Reply
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Verdict, VerdictKind
@@ -116,3 +116,24 @@ def test_one_alone_is_no_sign_of_too_many() -> None:
     ramp = Ramp(since=0.0)
     ramp.refused(granted=1.0, now=1.1)
     assert (ramp.allowed, ramp.known) == (1.0, math.inf)
+
+
+def test_refusals_without_a_reason_in_a_row_are_waited_for_together_for_a_minute() -> None:
+    """Not before the fifth in a row, and not for those that had left before the wait; each wait is as long as all that
+    came before it, and when they were in vain, there is none any more."""
+    wordless = Wordless()
+    assert [wordless.pause_s(is_newer=True) for _ in range(4)] == [0.0] * 4
+    assert wordless.pause_s(is_newer=True) == 1.0
+    assert wordless.pause_s(is_newer=False) == 0.0
+    assert [wordless.pause_s(is_newer=True) for _ in range(7)] == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 0.0]
+    assert (wordless.is_vain, wordless.waited_s) == (True, 64.0)
+    wordless.served()
+    assert wordless.pause_s(is_newer=True) == 0.0
+
+
+def test_a_good_answer_ends_the_waits_for_refusals_without_a_reason() -> None:
+    """The next time they begin with a second again, after as many in a row."""
+    wordless = Wordless(in_row=7, waited_s=4.0)
+    wordless.in_row = 0
+    wordless.served()
+    assert [wordless.pause_s(is_newer=True) for _ in range(6)] == [0.0] * 4 + [1.0, 1.0]

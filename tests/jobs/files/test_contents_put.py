@@ -137,7 +137,8 @@ def test_a_symlink_to_a_file_is_named_after_the_refusal():
 
 
 def test_ensure_looks_again_after_a_conflict():
-    """Another write came between: the fresh state is what the second PUT replaces, and its refusal is the engine's."""
+    """Another write came between: the second PUT says so to the engine, which settles the first one before it sends it
+    (tests/simulation/effects/test_third_values.py), and whose the second refusal is."""
     answers = [_file(OLD), reply(409, CONFLICT), _file(THIRD), reply(200, WRITTEN)]
     driven = run(PUT, ITEM, *answers)
     first, look, second = driven.requests[1:]
@@ -226,6 +227,31 @@ def test_create_of_what_is_a_directory():
 def test_create_with_an_overlapping_write():
     """A 409 while nothing is there: once more."""
     assert run(PUT, CREATE, reply(409, CONFLICT), ABSENT, reply(201, WRITTEN)).outcome.result == RESULT
+
+
+LIKE = {**CREATE, "if_exists": "unchanged"}
+
+
+def test_create_where_the_same_content_counts_as_unchanged():
+    """It looks first, so that a refusal of its own write is not taken for somebody else's file."""
+    assert run(PUT, LIKE, ABSENT, reply(201, WRITTEN)).outcome.result == RESULT
+    assert run(PUT, LIKE, _file(OURS)).outcome.kind is OutcomeKind.UNCHANGED
+    assert run(PUT, LIKE, ABSENT, reply(422, INVALID), _file(OURS)).outcome.kind is OutcomeKind.UNCHANGED
+
+
+@pytest.mark.parametrize("answers", [(), (ABSENT, reply(422, INVALID))], ids=["before", "refused"])
+def test_create_where_other_content_is_in_the_way(answers):
+    """It is never overwritten."""
+    driven = run(PUT, LIKE, *answers, _file(THIRD))
+    assert driven.error.code is ErrorCode.CONFLICT
+    assert "exists already" in driven.error.message
+
+
+@pytest.mark.parametrize("mode", ["ensure", "replace"])
+def test_only_a_creation_may_say_what_a_file_that_exists_counts_as(mode):
+    """The other modes say by themselves what they do about one."""
+    item = {**LIKE, "mode": mode, **({"sha": OLD} if mode == "replace" else {})}
+    assert set(flaws(PUT, item)) == {"if_exists"}
 
 
 # -- answers

@@ -9,7 +9,7 @@ import pytest
 from tests.simulation import invariants
 from tests.simulation.schedules import put
 from tests.simulation.wire.exchanges import Exchange
-from tests.simulation.wire.fates import DROP_AFTER, DROP_BEFORE, FINE, Fate
+from tests.simulation.wire.fates import DROP_AFTER, DROP_BEFORE, FINE, Fate, answer
 from tests.simulation.wire.memory import Memory
 from tests.simulation.witness import Witness
 from tests.simulation.world import World, simulate, world
@@ -20,6 +20,11 @@ DELETE = {"owner": "fleet", "repo": "repo-00000", "path": "README.md", "message"
 WRITES: dict[str, tuple[str, dict[str, Any], str]] = {
     "contents.put": ("a", put("repo-00000", "a", "ours"), "commit fleet/repo-00000 a "),
     "contents.delete": ("README.md", DELETE, "commit fleet/repo-00000 README.md "),
+}
+REFUSED = {
+    f"{status}, {when}": answer(status, b'{"message":"Refused"}', "application/json", is_passed_on=when == "applied")
+    for status in (409, 422)
+    for when in ("applied", "not applied")
 }
 LAGS = pytest.mark.parametrize("lags", [False, True], ids=["fresh", "lagging"])
 
@@ -46,6 +51,22 @@ def test_what_somebody_else_wrote_is_told_and_not_overwritten(
 ) -> None:
     """The outcome is unknown, with what was found, whether ours was applied before or not; a retry looks and leaves it,
     and only `--overwrite` writes once more (failures.md rows 4, 7)."""
+    _told_and_not_overwritten(folder, operation, fate, is_applied=fate is DROP_AFTER, lags=lags)
+
+
+@LAGS
+@pytest.mark.parametrize(
+    ("operation", "refused"),
+    [(name, refused) for name in WRITES for refused in REFUSED if "422" not in refused or name == "contents.put"],
+)
+def test_what_somebody_else_wrote_after_a_refusal_is_not_overwritten(
+    folder: Path, operation: str, refused: str, lags: bool
+) -> None:
+    """A refusal may be untrue: what stands there when the operation looks again may be newer than our own write."""
+    _told_and_not_overwritten(folder, operation, REFUSED[refused], is_applied="not" not in refused, lags=lags)
+
+
+def _told_and_not_overwritten(folder: Path, operation: str, fate: Fate, *, is_applied: bool, lags: bool) -> None:
     path, item, effect = WRITES[operation]
 
     async def main() -> None:
@@ -59,7 +80,7 @@ def test_what_somebody_else_wrote_is_told_and_not_overwritten(
 
             made.network.listeners.append(rival)
             manifest = made.write("run", {"job": {"operation": operation, "items": [item]}}, LIMITS)
-            before = [effect] * (fate is DROP_AFTER)
+            before = [effect] * is_applied
             for turn in (made.run, made.retry, made.retry):
                 assert (await turn(manifest)).exit_code == 6
                 (line,) = made.lines(manifest)

@@ -14,6 +14,8 @@ from tests.simulation.migrations.platform_state import LABS, Key
 from tests.simulation.migrations.undoing import Undoing, pass_seed
 from tests.simulation.migrations.work import Migration
 from tests.simulation.schedules import put
+from tests.simulation.wire.exchanges import Exchange
+from tests.simulation.wire.fates import FINE, Fate, answer
 
 SEEDS, SOAK_SEEDS, TOGETHER = 120, 20_000, 20
 """A seed takes less than a fifth of a second: a platform, a run, the undo, its run and a retry of that."""
@@ -58,6 +60,45 @@ def test_a_webhook_that_was_changed_and_deleted(folder: Path) -> None:
     found = _passed(folder, jobs, thing, thing)
     assert (found.passed.written, found.passed.listed) == (1, 1)
     assert "under another number" in (folder / "undo.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("code_scanning_options", {"allow_advanced": True}),
+        ("code_scanning_default_setup_options", {"runner_type": "labeled", "runner_label": "large"}),
+    ],
+)
+def test_options_of_a_configuration_that_had_none(folder: Path, field: str, value: dict[str, Any]) -> None:
+    """They are given back as null, which the platform takes for them."""
+    item = {"org": "acme-eng", "configuration_id": 2003, field: value}
+    jobs = {"change": {"operation": "organization-configuration.update", "items": [item]}}
+    found = _passed(folder, jobs, ("configuration", "2003"))
+    assert (found.passed.written, found.passed.listed, found.passed.left) == (1, 0, 0)
+    assert not (folder / "undo.txt").exists()
+    (line,) = found.stage.world.lines(folder / "undo.yaml")
+    assert line["outcome"] == "succeeded"
+    assert line["result"][field] is None
+
+
+@pytest.mark.parametrize("status", [400, 403, 409, 422])
+def test_a_file_that_comes_back_although_that_was_refused(folder: Path, status: int) -> None:
+    """It holds what it held before, so that its item has succeeded, whatever the platform has said to it."""
+    item = {"owner": LABS, "repo": "tools", "path": "README.md", "message": "Delete"}
+    jobs = {"delete": {"operation": "contents.delete", "items": [item]}}
+    migration = Migration(random.Random(0), jobs, {("delete", 0): (("file", "tools", "README.md"),)})
+    undoing = Undoing(1, folder, migration)
+    refused = [answer(status, b'{"message":"Refused"}', "application/json", is_passed_on=True)]
+
+    def fate_of(exchange: Exchange) -> Fate:
+        return refused.pop() if exchange.method == "PUT" and refused else FINE
+
+    undoing.stage.world.network.fate_of = fate_of
+    assert undoing.play().left == 0
+    assert not refused
+    (line,) = undoing.stage.world.lines(folder / "undo.yaml")
+    assert line["outcome"] == "succeeded"
+    assert f"status {status}" in line["result"]["note"]
 
 
 def test_a_file_that_nobody_could_see_is_not_deleted(folder: Path) -> None:

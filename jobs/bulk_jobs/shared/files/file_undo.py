@@ -29,7 +29,7 @@ def of_deletion(item: Any, before: Any, result: Any) -> Undo | Irreversible:
     """Return the undo of the deletion of a file."""
     if not isinstance(before, str) or not isinstance(result, dict):
         return Irreversible(_NOT_LOOKED)
-    return _with_bytes(item, {**_place(item), "mode": "create"}, before, result)
+    return _with_bytes(item, {**_place(item), "mode": "create", "if_exists": "unchanged"}, before, result)
 
 
 def _with_bytes(item: Any, fields: dict[str, Any], before: str, result: dict[str, Any]) -> Undo | Irreversible:

@@ -151,12 +151,41 @@ class FileWrite(msgspec.Struct, frozen=True, kw_only=True):
             and (yield from link_sha(self.owner, self.repo, self.path, self.branch)) == self.before
         ):
             return NotApplied("the symlink from before is still there")
+        came = f"the answer of the {lost.method} was lost"
+        if lost.status is not None and lost.status >= 300:
+            came = f"the {lost.method} was answered {lost.status}"
         now = "gone" if found.is_absent else f"now {found.obstacle or f'the blob {found.sha}'}"
         return Undecided(
-            f"the answer of the {lost.method} was lost, and {self.path} is {now}: whether it was done before somebody "
-            "else wrote can't be told",
+            f"{came}, and {self.path} is {now}: whether it was done before somebody else wrote can't be told",
             found={"wanted": wanted, "before": self.before, "found": found.sha or found.obstacle or None},
         )
+
+
+def without_write(item: Any, ours: str, before: str | None, found: PathState) -> Outcome | None:
+    """Return the outcome of an item of contents.put if no write has to be sent; None: a write has to be sent."""
+    if found.obstacle:
+        return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file")
+    if item.mode == "replace" and found.sha != before:
+        return conflict(f"{item.path} {found.now}, not {before}")
+    if item.mode == "create" and found.sha not in (None, ours):
+        return conflict(f"{item.path} exists already, as the blob {found.sha}")
+    return unchanged(file_result(item.path, found)) if found.sha == ours else None
+
+
+def after_refusal(item: Any, ours: str, before: str | None, found: PathState, reply: Reply) -> Outcome | None:
+    """Return the outcome of an item of contents.put after a 409 or 422, by the present state of the path; None: another
+    write got in the way."""
+    if found.obstacle:
+        return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file", reply)
+    if found.sha == ours and (item.mode == "ensure" or item.if_exists == "unchanged"):
+        return unchanged(file_result(item.path, found), note="another write made it so in the meantime")
+    if item.mode == "create" and found.sha is not None:
+        return conflict(f"{item.path} exists already, as the blob {found.sha}", reply)
+    if item.mode == "replace" and found.sha != before:
+        return conflict(f"{item.path} {found.now}, not {before}", reply)
+    if reply.status == 422 and found.sha == before:
+        return refusals.refused(reply)
+    return against_rules(reply)
 
 
 def written(path: str, ours: str, size_bytes: int, reply: Reply) -> Outcome:

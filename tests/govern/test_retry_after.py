@@ -1,0 +1,71 @@
+"""How long a limit is waited for that names a time."""
+
+from email.utils import formatdate
+
+import anyio
+import pytest
+
+from bulk.model import Reply, Request
+from bulk.platform.classification import Verdict, VerdictKind, classify
+from tests.govern.counting import LATENCY_S, Platform, Source
+from tests.govern.test_governor import Bench, policy
+from tests.virtual_time import VirtualClock, run_virtual
+
+
+def test_retry_after_silences_everything() -> None:
+    """`Retry-After: 3`: nothing is sent for 3 s, `/rate_limit` neither."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        platform = Platform(clock, limit=10_000, window_s=60)
+        bench = Bench(clock, platform, policy(), Source("token-one"), work=300)
+        moments: list[float] = []
+
+        async def limit_once() -> None:
+            await anyio.sleep(0.1)
+            permit = await bench.governor.permit(bench.queue)
+            reply = Reply(status=429, headers={"retry-after": "3"})
+            moments.append(clock.monotonic())
+            bench.governor.answered(permit, reply, Verdict(VerdictKind.LIMITED_SECONDARY, retry_after_s=3.0))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(limit_once)
+            await bench.run()
+        (at,) = moments
+        sent = [when for when, _, _ in platform.log] + platform.asked
+        assert not [when for when in sent if at + LATENCY_S < when < at + 3.0]
+        assert bench.done == 300
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "least_s", "most_s"), [(30.0, 27.0, 32.0), (-3_000.0, 50.0, 70.0), (90_000.0, 50.0, 70.0)]
+)
+def test_retry_after_names_a_moment_without_date(ahead_s: float, least_s: float, most_s: float) -> None:
+    """It counts by what is known of the platform's time; one that is over, or out of reach, is as good as no time."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        platform = Platform(clock, limit=10_000, window_s=3_600)
+        bench = Bench(clock, platform, policy(), Source("token-one"), work=300)
+        moments: list[float] = []
+
+        async def limit_once() -> None:
+            await anyio.sleep(0.1)
+            permit = await bench.governor.permit(bench.queue)
+            moments.append(clock.monotonic())
+            reply = Reply(status=429, headers={"retry-after": formatdate(clock.now() + ahead_s, usegmt=True)})
+            verdict = classify(Request(method="GET", path="/x"), reply, "service")
+            assert verdict.retry_after_s is None
+            bench.governor.answered(permit, reply, verdict)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(limit_once)
+            await bench.run()
+        (at,) = moments
+        later = [when for when, _, _ in platform.log if when > at + LATENCY_S]
+        assert least_s < min(later) - at < most_s
+        assert bench.done == 300
+
+    run_virtual(main)
