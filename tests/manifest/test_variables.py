@@ -101,7 +101,10 @@ def test_unknown_variables_are_refused(tmp_path, text, place, words):
         ("{team: null}", "m.yaml:3: vars.team: expected a string, a number"),
         ("{team: '${other}'}", "m.yaml:3: vars.team: a variable can't be made from others"),
         ("{team: 'a $${b} ${'}", "m.yaml:3: vars.team: a variable can't be made from others"),
-        ("{team: '$${${b}}'}", "vars.team: a variable can't be made from others: write its whole value out, and $${ for"),
+        (
+            "{team: '$${${b}}'}",
+            "vars.team: a variable can't be made from others: write its whole value out, and $${ for",
+        ),
         ("{1team: a}", "m.yaml:3: vars.1team: expected a name of letters"),
         ("[team]", "m.yaml:3: vars: expected an object"),
         ("{token: ghp_0123456789abcdefghijABCDEFGHIJ012345}", "m.yaml:3: vars.token: looks like a secret"),
