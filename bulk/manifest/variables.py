@@ -1,8 +1,8 @@
 """`vars:` and `--var`: `${name}` in a string of the manifest becomes the value of that variable; `$${` stands for `${`.
 
-Only values are filled in, never names of fields, and never anything inside of `vars` itself or of an items file. A
-string that is one variable and nothing else takes the variable's own type, so that `{first: "${n}"}` can be a number.
-No message repeats a value. Source: interface.md §2.
+Only values are filled in, never names of fields, and never anything of an items file. Inside of `vars` itself no
+variable is filled in, and `$${` stands for `${` as well. A string that is one variable and nothing else takes the
+variable's own type, so that `{first: "${n}"}` can be a number. No message repeats a value. Source: interface.md §2.
 """
 
 import re
@@ -64,12 +64,14 @@ def _declared(fields: Fields) -> dict[str, Scalar]:
             part.flaw(name, "expected a name of letters, digits, hyphens and underscores that begins with no digit")
         elif not isinstance(value, str | int | float):
             part.flaw(name, f"expected a string, a number, true or false, got {kind_of(value)}")
-        elif isinstance(value, str) and _PLACE.search(value):
-            part.flaw(name, "a variable can't be made from others: write its whole value out")
+        elif isinstance(value, str) and any(place[0] != "$${" for place in _PLACE.finditer(value)):
+            part.flaw(
+                name, "a variable can't be made from others: write its whole value out, and $${ for a ${ that it holds"
+            )
         elif isinstance(value, str) and redact(value) != value:
             part.flaw(name, _NO_SECRET)
         else:
-            found[name] = value
+            found[name] = value.replace("$${", "${") if isinstance(value, str) else value
             continue
         found[name] = ""  # its flaw is told once, and not again wherever it is used
     return found

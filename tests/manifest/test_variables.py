@@ -62,6 +62,15 @@ def test_a_variable_alone_keeps_its_type(tmp_path):
     )
 
 
+def test_a_value_may_hold_what_looks_like_a_variable(tmp_path):
+    """In `vars` as everywhere `$${` is a literal `${`; a value of `--var` stands as it is."""
+    text = "vars: {note: 'a $${team} $${', host: 'x$${}'}\n" + JOB
+    text += "    items: [{owner: '${note}', repo: 'r ${note} ${host}'}]\n"
+    assert item(read(tmp_path, text)) == {"owner": "a ${team} ${", "repo": "r a ${team} ${ x${}"}
+    given = item(read(tmp_path, text, variables={"note": "$${n}${note}"}))
+    assert given == {"owner": "$${n}${note}", "repo": "r $${n}${note} x${}"}
+
+
 @pytest.mark.parametrize(
     ("text", "place", "words"),
     [
@@ -91,6 +100,11 @@ def test_unknown_variables_are_refused(tmp_path, text, place, words):
         ("{team: [a]}", "m.yaml:3: vars.team: expected a string, a number, true or false, got a list"),
         ("{team: null}", "m.yaml:3: vars.team: expected a string, a number"),
         ("{team: '${other}'}", "m.yaml:3: vars.team: a variable can't be made from others"),
+        ("{team: 'a $${b} ${'}", "m.yaml:3: vars.team: a variable can't be made from others"),
+        (
+            "{team: '$${${b}}'}",
+            "vars.team: a variable can't be made from others: write its whole value out, and $${ for",
+        ),
         ("{1team: a}", "m.yaml:3: vars.1team: expected a name of letters"),
         ("[team]", "m.yaml:3: vars: expected an object"),
         ("{token: ghp_0123456789abcdefghijABCDEFGHIJ012345}", "m.yaml:3: vars.token: looks like a secret"),

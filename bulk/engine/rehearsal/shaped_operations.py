@@ -14,7 +14,9 @@ from bulk.operation import AnyOperation, Item, Operation, Settling, Steps
 
 
 class PendingItem(Item, frozen=True, kw_only=True):
-    """An item that is not known yet."""
+    """An item that is not known yet, and that counts as another one than all others of its job, by its place."""
+
+    place: int
 
 
 def shaped(operation: AnyOperation) -> AnyOperation:
@@ -65,7 +67,7 @@ def pending(operation: AnyOperation) -> AnyOperation:
         least_requests, most_requests = operation.least_requests, operation.most_requests
 
         def lanes(self, item: PendingItem) -> tuple[str, ...]:
-            return () if operation.is_read else (str(item.id),)
+            return () if operation.is_read else (str(item.place),)
 
         def steps(self, item: PendingItem) -> Steps:
             return _steps(operation, item)

@@ -107,6 +107,24 @@ def test_what_is_needed_comes_first(tmp_path: Path) -> None:
     assert rehearsal(tmp_path, jobs, assumed={"hooks": 7}).course.jobs[1].items == 7
 
 
+def test_equal_reads_are_sent_once(tmp_path: Path) -> None:
+    """As in a run; those that are made from results are not known to be equal, and each of them counts."""
+    reads = {"operation": "readme.get", "items": [*READS[:20], *READS[:20], READS[3]]}
+    made = {"from": "reads", "each": "item", "map": {"owner": "item.owner", "repo": "item.repo", "path": "a"}}
+    jobs = {
+        "reads": reads,
+        "made": {"operation": "contents.get", "items": made},
+        "last": {"operation": "contents.get", "needs": ["made"], "items": [{**READS[0], "path": "a"}]},
+    }
+    course = rehearsal(tmp_path, jobs).course
+    assert (course.exit_code, course.requests) == (0, {"core": 20 + 41 + 1})
+    assert [job.items for job in course.jobs] == [41, 41, 1]
+    ends = [job.ends_s for job in course.jobs]
+    assert ends == sorted(ends)
+    waves = {"waves": [1, "rest"]}
+    assert rehearsal(tmp_path, jobs, limits=waves).course.requests == course.requests
+
+
 def test_lost_answers_are_settled(tmp_path: Path) -> None:
     """More requests than without, every item ends, and several seeds give a range."""
     write = {"owner": "acme", "message": "m", "content": "YQ==", "path": "a"}
