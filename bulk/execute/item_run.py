@@ -311,8 +311,7 @@ class ItemRun:
 
     def _is_stale(self, planned: Planned, request: Request) -> bool:
         """Return whether the item is not as the approved plan has seen it, before anything of it was written."""
-        is_first = self._tally.before is UNSEEN
-        return is_first and planned.is_stale(*self._owner, request.own_before, request.effect)
+        return self._tally.before is UNSEEN and planned.is_stale(*self._owner, request.own_before, request.effect)
 
     async def _write(self, request: Request) -> Reply | Outcome | LostWrite | _Again:
         """Send a write until it is decided or its answer is lost."""
@@ -340,15 +339,15 @@ class ItemRun:
             return self._lost(request, reply.status) if is_lost else reply
         if self._writes.is_to_be_settled:
             return self._lost(request, reply.status)
-        return self._decided(request, tried, reply.status)
+        return self._decided(request, tried, reply)
 
-    def _decided(self, request: Request, tried: Tried, status: int) -> Outcome | LostWrite | _Again:
+    def _decided(self, request: Request, tried: Tried, reply: Reply) -> Outcome | LostWrite | _Again:
         """Return what an answer means that is neither a success nor a reason to wait."""
         if tried.kind in _IN_DOUBT and not is_in_progress(tried):
-            if status not in REDIRECT_STATUSES or (tried.reply is not None and tried.reply.body is A_PAGE):
-                return self._lost(request, status)
+            if reply.status not in REDIRECT_STATUSES or reply.body is A_PAGE:
+                return self._lost(request, reply.status)
             # no write follows a redirect; the server that redirects may have carried the write out before
-            self._lost_write = lost_again(self._lost_write, self._lost(request, status))
+            self._lost_write = lost_again(self._lost_write, self._lost(request, reply.status))
         return self._refused(request, tried)
 
     def _is_to_be_settled(self, request: Request, tried: Tried) -> bool:
