@@ -319,10 +319,12 @@ def _unless_it_explains(
     """Return `unknown` where something new is in the way of a refused creation and is not as asked for: it may be ours,
     shown otherwise. The same holds where a write was refused for what stands there, and that is new: ours may have been
     done before. None: the refusal stands."""
-    if refused.effect not in CREATES:
+    if refused.effect in CREATES:
+        may_be_ours = is_about_it
+    else:
         code = None if refusal.error is None else refusal.error.code
-        is_about_it = refused.effect is Effect.COMPARE_AND_SWAP and code is ErrorCode.VALIDATION_FAILED
-    if is_about_it and isinstance(found, Undecided) and found.found is not None:
+        may_be_ours = refused.effect is Effect.COMPARE_AND_SWAP and code is ErrorCode.VALIDATION_FAILED
+    if may_be_ours and isinstance(found, Undecided) and found.found is not None:
         return _unknown(refused, found, refusal)
     return None
 

@@ -215,7 +215,12 @@ class SharedBucket:
             # No request is in the window that `/rate_limit` speaks of. What it said before, of a window that had not
             # begun, is no reason to doubt that: there are no probes here that could decide, and workers would wait on.
             bucket.asked.forget()
-        if bucket.observe(limit, remaining, named, bucket.overlap(mark), now, late=late, is_asked=True):
+        overlap = bucket.overlap(mark)
+        if bucket.first < NEVER and named is not None and abs(named - bucket.reset_at) <= bucket.jitter_s:
+            # at least these are left of a window of which others may have used a part before; what is under way and
+            # was not counted yet comes off, else a word that comes meanwhile would forget that part
+            bucket.first = max(bucket.first, bucket.paid + min(remaining, limit) - overlap)
+        if bucket.observe(limit, remaining, named, overlap, now, late=late, is_asked=True):
             self.next_slot = now
         bucket.reserve = reserve(bucket.limit)
 
@@ -227,7 +232,7 @@ class SharedBucket:
         if limit - reserve(limit) <= 0 or not now < reset < now + WINDOW_MOST_S:
             return None
         bucket = Bucket(limit, max(0, min(remaining, limit)), float(reset), max(1.0, reset - now), reserve(limit))
-        bucket.opened_at, bucket.first = now, NEVER
+        bucket.opened_at = now
         return cls(bucket, now)
 
     def data(self) -> dict[str, Any]:
