@@ -102,6 +102,7 @@ def test_many_that_are_refused_for_a_reason_cost_few_looks(folder: Path, status:
     play(folder, "contents.put", items, meet, check)
 
 
+@pytest.mark.interpreted  # what stands in for the sender inherits from a class that is compiled
 def test_only_what_a_creation_finds_is_looked_at_again() -> None:
     """A copy that lags may list what is new and not yet show it as asked for; a blob of somebody else's stays one."""
     found = Undecided("5 is new and not as asked for", found=[{"id": 5}])
