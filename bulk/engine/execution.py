@@ -40,7 +40,7 @@ from bulk.errors import BulkError
 from bulk.execute.resume_state import ResumeState, begin
 from bulk.exit_codes import ExitCode
 from bulk.ledger.companion_files import FreshParts, note_making, refuse_changed_parts
-from bulk.ledger.database import LEDGER, one_reader
+from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import Claim, unusable
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.opening import refuse_other_run
@@ -209,16 +209,13 @@ class _Held:
             again.reopen(ledger, [job.name for job in self.manifest.jobs], self.manifest.limit)
 
         async def found() -> tuple[ResumeState, Tally | None]:
-            return await beside(around.disk, read)
-
-        def read() -> tuple[ResumeState, Tally | None]:
-            with one_reader(ledger.run_dir / LEDGER):
-                state = begin(checked, ledger, settle_s, clock.monotonic(), overwrites=again.overwrites)
-                return state, tally_of_a_running(ledger.view(), clock.now())
-
-        def told() -> Report:
-            with one_reader(ledger.run_dir / LEDGER):
-                return report(ledger.view(), ledger.run_dir, checked.notes)
+            return await beside(
+                around.disk,
+                lambda: (
+                    begin(checked, ledger, settle_s, clock.monotonic(), overwrites=again.overwrites),
+                    tally_of_a_running(ledger.view(), clock.now()),
+                ),
+            )
 
         def attach(run: Run) -> None:
             is_first = self.steering.is_checking
@@ -229,7 +226,7 @@ class _Held:
         await beside(around.disk, lambda: decide(ledger.run_dir, accepted=around.accepted_waves))
         budgets = WaveBudgets(self.manifest.jobs, self.manifest.limits, read_gates(ledger.run_dir), ledger.run_dir)
         await perform_waves(checked, ledger, found, budgets, credentials, self.display, around, attach)
-        return await beside(around.disk, told)
+        return await beside(around.disk, lambda: report(ledger.view(), ledger.run_dir, checked.notes))
 
     async def _prepared(
         self,

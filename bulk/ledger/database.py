@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 import sqlite3
-import threading
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
@@ -51,7 +50,6 @@ MOST_NUMBER = 2**62
 BUSY_MS = 10_000
 """How long a lock of another connection (a reader, a backup) is waited for (milliseconds)."""
 
-_shared = threading.local()
 _ADDED = re.compile(r"^CREATE TABLE IF NOT EXISTS .*?^\)(?: WITHOUT ROWID)?;$", re.MULTILINE | re.DOTALL)
 _HEADER_BYTES = 100
 _MAGIC = b"SQLite format 3\x00"
@@ -208,31 +206,8 @@ def open_reader(path: Path) -> Iterator[sqlite3.Connection]:
     Raises:
         RunDirectoryError: the ledger can't be read.
     """
-    shared = getattr(_shared, "reader", None)
-    if shared is not None and shared[0] == path:
-        with reading(path):
-            yield shared[1]
-        return
     with reading(path, is_opening=True), contextlib.closing(_connect_reader(path)) as connection:
         yield connection
-
-
-@contextlib.contextmanager
-def one_reader(path: Path) -> Iterator[None]:
-    """Have the readers of `path` that this thread opens in the block share a connection, and see the ledger as it is
-    now. While another process writes, the block has to be short.
-
-    Raises:
-        RunDirectoryError: the ledger can't be read.
-    """
-    with reading(path, is_opening=True):
-        connection = _connect_reader(path)
-    with contextlib.closing(connection):
-        _shared.reader = path, connection
-        try:
-            yield
-        finally:
-            _shared.reader = None
 
 
 @contextlib.contextmanager

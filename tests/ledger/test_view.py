@@ -7,7 +7,6 @@ import pytest
 
 from bulk.errors import RunDirectoryError
 from bulk.ledger import results
-from bulk.ledger.database import LEDGER, one_reader
 from bulk.ledger.view import LedgerView
 from bulk.model import OutcomeKind
 from tests.ledger.samples import STATUS, as_killed, finished, intent, keys, opened, record, run_child, start_child
@@ -41,22 +40,6 @@ def test_lines_can_be_chosen(run_dir):
     assert [line["job"] for line in view.finished(job="codeowners")] == ["codeowners"] * 5
     assert [line["index"] for line in view.finished(kinds={OutcomeKind.SKIPPED}, job="readmes")] == [3]
     assert list(view.finished(kinds=set())) == list(view.finished(job="no such job")) == []
-
-
-def test_looks_that_share_a_connection_see_one_state(run_dir):
-    """What is written in between shows after them; other ledgers, and other failures, are as ever."""
-    view = LedgerView(run_dir)
-    with opened(run_dir) as ledger:
-        with one_reader(run_dir / LEDGER):
-            before = view.error_counts()
-            assert ledger.reopen({OutcomeKind.FAILED}) == 2
-            assert view.error_counts() == before
-        assert view.error_counts() != before
-    with pytest.raises(ValueError, match="ours"), one_reader(run_dir / LEDGER):
-        raise ValueError("ours")
-    with pytest.raises(RunDirectoryError), one_reader(run_dir / "none.db"):
-        pass
-    assert view.identity().name == LedgerView(run_dir).identity().name
 
 
 def test_the_newest_lines_come_as_they_were_written(run_dir):
