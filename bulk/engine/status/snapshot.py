@@ -142,6 +142,8 @@ class Snapshot:
             until, errors = wall + pause.until - now, pause.count if pause.error else 0
             waits.append(Wait(pause.why, until, pause.count, KINDS[pause.why], pause.error, errors))
         left = sum(progress.left for progress in self._scheduler.progress)
+        if left and self._scheduler.is_paused and all(wait.kind is not WaitKind.PAUSED for wait in waits):
+            waits.insert(0, Wait("paused", None, left, WaitKind.PAUSED))  # none waits for leave to be sent
         longest = heapq.nlargest(LANES_MOST, lanes_in_memory(self._scheduler), key=lambda lane: lane.left)
         behind = [(lane.label, min(lane.left, left) - 1) for lane in longest]
         waits.extend(
