@@ -12,7 +12,7 @@ from tests.simulation.world import simulate, world
 
 @pytest.mark.parametrize("budget_s", [0.0, 60.0], ids=["no budget", "a small budget"])
 def test_a_paused_run_names_the_pause(tmp_path: Path, budget_s: float) -> None:
-    """All items that are left wait for it, also where none of them has begun to wait for leave; nothing was named then."""
+    """All items that are left wait for it, also where none of them has begun to wait for leave: nothing was named."""
 
     async def main() -> None:
         async with world(tmp_path, limits={"core": RateLimit(21, 60)} if budget_s else None, latency_ms=500.0) as made:
