@@ -60,7 +60,7 @@ def test_a_run_is_watched_and_steered_to_its_end(browser: Browser, tmp_path: Pat
     """The page never says more than the ledger, and is at most a second behind it; paused by a click, nothing is sent;
     resumed by a click, it ends; stopped items are none. Who did it is on the page.
     """
-    options = ("--latency", "40", "--rate-limit", "core=90/2")
+    options = ("--latency", "40", "--rate-limit", "core=60/2")  # items are left for the pause on a slow machine, too
     seed = {"repositories": {"organization": "acme-fleet", "count": ITEMS, "readme_bytes": 50}}
     home = Home(tmp_path)
     with (
