@@ -17,8 +17,10 @@ import click
 from bulk.cli import output
 from bulk.errors import BulkError, Interrupted, RunDirectoryError, RunStopped, UsageError
 from bulk.exit_codes import RESUMABLE, STOPPED_EARLY, ExitCode
+from bulk.flaws import shown
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+_NO_NAME = (errno.ENAMETOOLONG, errno.ELOOP)
 _MORE_MEMORY = "give this process more memory (ulimit -v, the limit of its container)"
 _NO_MEMORY = f"there is not enough memory: {_MORE_MEMORY}; nothing that was recorded is lost"
 
@@ -60,7 +62,7 @@ def _exit_code_of(error: BaseException, *, is_json: bool) -> int:
 
 def shortage(error: BaseException) -> BulkError | None:
     """Return an error that says what this machine lacks, if that caused `error`: memory, threads, open files, space, a
-    folder with a usable name. Otherwise return None."""
+    usable name of a file or folder. Otherwise return None."""
     for leaf in _leaves(error):
         if _is_out_of_memory(leaf):
             return RunStopped(_NO_MEMORY)
@@ -70,6 +72,10 @@ def shortage(error: BaseException) -> BulkError | None:
             return RunStopped("too many open files: raise the limit (ulimit -n), or lower limits.concurrency")
         if isinstance(leaf, OSError) and leaf.errno in _NO_SPACE:
             return RunDirectoryError(f"{leaf.filename or 'standard output or a file'}: {leaf.strerror}")
+        if isinstance(leaf, OSError) and leaf.errno in _NO_NAME:
+            return UsageError(f"{shown(str(leaf.filename))} can't be opened: {leaf.strerror}; name another path")
+        if isinstance(leaf, RuntimeError) and str(leaf).startswith("Symlink loop"):  # what pathlib raises
+            return UsageError(f"{leaf}: it can't be opened; name another path")
         if isinstance(leaf, UnicodeEncodeError) and not is_text(folder := str(Path.cwd())):
             return UsageError(f"the path of this folder is not UTF-8: {folder!r}: work in another one, or rename it")
         if isinstance(leaf, FileNotFoundError) and "temporary directory" in str(leaf.strerror):

@@ -311,9 +311,8 @@ async def check_items(
         if is_left.is_set():
             raise _Left
         job = JobStatus(name="items", operation="check", items=None, outcomes={"checked": items})
-        display.update(
-            RunStatus(name=manifest.name, state="checking", at=clock.now(), started_at=started_at, jobs=(job,))
-        )
+        status = RunStatus(name=manifest.name, state="checking", at=clock.now(), started_at=started_at, jobs=(job,))
+        anyio.from_thread.run_sync(display.update, status)  # a display belongs to the thread of the event loop
 
     def work() -> Checked:
         try:

@@ -195,7 +195,7 @@ def refuse_folder(path: Path) -> None:
     Raises:
         SourceFlaw: `path` is a folder.
     """
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a name is too long
         with contextlib.suppress(OSError):
             for name in itertools.islice(sorted(entry.name for entry in path.iterdir()), _MOST_NAMES):
                 if Path(name).suffix.lower() in FORMATS:

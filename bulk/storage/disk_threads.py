@@ -34,7 +34,14 @@ def _step_back() -> None:
             os.nice(NICENESS)
 
 
-_THREADS = ThreadPoolExecutor(THREADS, "bulk-disk", _step_back)
+def _begin() -> None:
+    global _threads  # noqa: PLW0603 - one pool for each process
+    _threads = ThreadPoolExecutor(THREADS, "bulk-disk", _step_back)
+
+
+_begin()
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_begin)  # a forked process has the pool, but none of its threads
 
 
 async def thread_disk(call: Callable[[], None]) -> None:
@@ -44,7 +51,7 @@ async def thread_disk(call: Callable[[], None]) -> None:
     """
     await anyio.lowlevel.checkpoint_if_cancelled()
     with anyio.CancelScope(shield=True):
-        await asyncio.get_running_loop().run_in_executor(_THREADS, call)
+        await asyncio.get_running_loop().run_in_executor(_threads, call)
 
 
 async def beside(disk: Disk, call: Callable[[], T]) -> T:

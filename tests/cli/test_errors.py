@@ -45,6 +45,8 @@ def _own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         (OSError(errno.EMFILE, "Too many open files"), 3),
         (ExceptionGroup("unhandled errors", [ExceptionGroup("inner", [MemoryError()])]), 3),
         (FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"), 2),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "x" * 300), 2),
+        (RuntimeError("Symlink loop from '/a/loop'"), 2),
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "x"), ExitCode.BUG),
         (ZeroDivisionError("division by zero"), ExitCode.BUG),
     ],

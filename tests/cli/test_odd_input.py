@@ -190,3 +190,27 @@ def test_a_folder_whose_path_is_no_utf_8_is_named(tmp_path, monkeypatch, capsys)
     assert main(["run", "m.yaml", "--progress", "none"]) == ExitCode.UNUSABLE
     assert "the path of this folder is not UTF-8" in capsys.readouterr().err
     assert main(["check", "m.yaml"]) == ExitCode.DONE
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x/" * 3_000, "loop"])
+@pytest.mark.parametrize(
+    "words",
+    [(each,) for each in ("resume", "status", "report", "verify", "retry", "watch", "check", "plan")]
+    + [("run", "m.yaml", "--run-dir"), ("check", "ca.yaml")],
+)
+def test_a_name_that_nothing_can_have_is_no_bug(
+    words: tuple[str, ...],
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A name that is too long, or a link to itself, ends with 2 or 5, and the message names it."""
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    manifest = {"version": 1, "jobs": {"a": {"operation": "readme.get", "items": [{"owner": "a", "repo": "b"}]}}}
+    Path("m.yaml").write_text(json.dumps(manifest))
+    Path("ca.yaml").write_text(json.dumps({**manifest, "platform": {"ca_bundle": name}}))
+    arguments = words if words[-1] == "ca.yaml" else (*words, name)
+    assert main(list(arguments)) in (ExitCode.UNUSABLE, ExitCode.RUN_DIRECTORY)
+    assert capsys.readouterr().err.startswith("bulk: ")

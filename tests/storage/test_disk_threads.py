@@ -96,7 +96,7 @@ def test_where_that_is_forbidden_they_work_all_the_same(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(os, "nice", refuse)
     with ThreadPoolExecutor(1, "other", disk_threads._step_back) as threads:
-        monkeypatch.setattr(disk_threads, "_THREADS", threads)
+        monkeypatch.setattr(disk_threads, "_threads", threads)
         done: list[str] = []
         anyio.run(thread_disk, lambda: done.append("done"))
     assert done == ["done"]

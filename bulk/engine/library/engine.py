@@ -53,6 +53,8 @@ class Engine:
         self._feeds: set[_Feed] = set()
 
     async def __aenter__(self) -> Self:
+        if self._tasks is not None:
+            raise UsageError("this Engine is in use: make another one, or run several calls of it at once")
         self._tasks = await anyio.create_task_group().__aenter__()
         return self
 

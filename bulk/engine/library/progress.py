@@ -24,7 +24,7 @@ class CallbackDisplay:
 
     def __init__(self, callback: Progress | None, scope: anyio.CancelScope) -> None:
         self._callback, self.scope = callback, scope
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -38,7 +38,7 @@ class CallbackDisplay:
             return
         try:
             self._callback(status)
-        except Exception as failure:  # noqa: BLE001 - the caller's own error, which is raised again to the caller
+        except BaseException as failure:  # noqa: BLE001 - the caller's own, which is raised again to the caller
             self.failure = failure
             self.scope.cancel()
 

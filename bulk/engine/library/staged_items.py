@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from bulk.errors import Flaw, ManifestError
-from bulk.operation import AnyOperation, Item, UnknownOperation, find
+from bulk.operation import AnyOperation, Item, Operation, UnknownOperation, find
 from bulk.storage.private_files import open_private
 
 AnyItem: TypeAlias = Mapping[str, Any] | Item
@@ -51,8 +51,11 @@ def operation_of(operation: "str | type[AnyOperation]") -> AnyOperation:
     """Return the installed operation of that name or class.
 
     Raises:
+        TypeError: it is neither a name nor a class of operations.
         ManifestError: no operation of that name is installed, or it is not an instance of the class that was given.
     """
+    if not isinstance(operation, str) and not (isinstance(operation, type) and issubclass(operation, Operation)):
+        raise TypeError(f"operation: expected the name of an operation or its class, got {operation!r}")
     name = operation if isinstance(operation, str) else operation.name
     try:
         found = find(name)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -212,22 +212,26 @@ async def test_progress_is_told(sandbox: Served, tmp_path: Path) -> None:
     assert (told[-1].state, told[-1].jobs[0].done) == ("complete", 20)
 
 
-async def test_what_progress_raises_comes_out(sandbox: Served, tmp_path: Path) -> None:
+@pytest.mark.parametrize("state", ["checking", "running"])
+@pytest.mark.parametrize("kind", [LookupError, SystemExit])
+async def test_what_progress_raises_comes_out(
+    kind: type[BaseException], state: str, sandbox: Served, tmp_path: Path
+) -> None:
     """An exception of the callback ends the run and is raised as it is; the run can be resumed."""
 
     def broken(status: bulk.RunStatus) -> None:
-        if status.state == "running":
-            raise LookupError("the caller's own")
+        if status.state == state:
+            raise kind("the caller's own")
 
     async with bulk.Engine(base_url=sandbox.base_url, environ=TOKEN) as engine:
-        with pytest.raises(LookupError, match="the caller's own"):
+        with pytest.raises(kind, match="the caller's own"):
             async for _ in engine.map("readme.get", items(COUNT), run_dir=tmp_path / "run", progress=broken):
                 pass
         again = [outcome.index async for outcome in engine.map("readme.get", items(COUNT), run_dir=tmp_path / "run")]
         assert sorted(again) == list(range(COUNT))
         job = {"readmes": {"operation": "readme.get", "items": list(items(20))}}
         (tmp_path / "manifest.yaml").write_text(json.dumps({"version": 1, "jobs": job}))
-        with pytest.raises(LookupError, match="the caller's own"):
+        with pytest.raises(kind, match="the caller's own"):
             await engine.run(tmp_path / "manifest.yaml", run_dir=tmp_path / "other", progress=broken)
 
 
@@ -326,3 +330,16 @@ def test_an_operation_of_others_is_found_and_run(sandbox: Served, tmp_path: Path
     assert "owner" in bad.err
     program = home.run_any([sys.executable, "-c", PROGRAM, sandbox.base_url])
     assert (program.exit_code, program.out) == (0, "succeeded 4\n"), program.err
+
+
+async def test_what_is_no_operation_and_an_engine_in_use_are_named(sandbox: Served) -> None:
+    """A mistake of the program is told in its own words, before anything is sent."""
+    async with bulk.Engine(base_url=sandbox.base_url, environ=TOKEN) as engine:
+        for wrong in (None, int):
+            with pytest.raises(TypeError, match="expected the name of an operation or its class, got"):
+                async for _ in engine.map(cast(Any, wrong), items(1)):
+                    pass
+        with pytest.raises(bulk.UsageError, match="this Engine is in use"):
+            async with engine:
+                pass
+        assert [each.outcome async for each in engine.map("readme.get", items(1))] == ["succeeded"]

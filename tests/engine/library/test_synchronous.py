@@ -1,6 +1,7 @@
 """`bulk.run` and `bulk.map`: without async, inside of a running event loop too, and Ctrl-C ends them as it should."""
 
 import json
+import multiprocessing
 import signal
 import sqlite3
 import sys
@@ -175,6 +176,20 @@ def test_ctrl_c_interrupts(script: str, is_in_a_loop: bool, tmp_path: Path) -> N
         )
     assert applied == dict.fromkeys(applied, 1)
     assert len(applied) == 60
+
+
+def test_a_forked_process_maps_as_its_parent_did(sandbox: Served) -> None:
+    """What `multiprocessing` forks has none of the parent's threads, and starts its own."""
+
+    def read() -> int:
+        return len(list(bulk.map("readme.get", reads(5), base_url=sandbox.base_url, environ=TOKEN)))
+
+    assert read() == 5
+    child = multiprocessing.get_context("fork").Process(target=lambda: sys.exit(0 if read() == 5 else 1))
+    child.start()
+    child.join(60)
+    child.kill()
+    assert child.exitcode == 0
 
 
 def test_it_costs_little(sandbox: Served, figure: Callable[[str], None]) -> None:
