@@ -34,6 +34,9 @@ def _step_back() -> None:
             os.nice(NICENESS)
 
 
+_threads: ThreadPoolExecutor
+
+
 def _begin() -> None:
     global _threads  # noqa: PLW0603 - one pool for each process
     _threads = ThreadPoolExecutor(THREADS, "bulk-disk", _step_back)

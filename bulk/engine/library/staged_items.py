@@ -54,8 +54,9 @@ def operation_of(operation: "str | type[AnyOperation]") -> AnyOperation:
         TypeError: it is neither a name nor a class of operations.
         ManifestError: no operation of that name is installed, or it is not an instance of the class that was given.
     """
-    if not isinstance(operation, str) and not (isinstance(operation, type) and issubclass(operation, Operation)):
-        raise TypeError(f"operation: expected the name of an operation or its class, got {operation!r}")
+    given: object = operation
+    if not isinstance(given, str) and not (isinstance(given, type) and issubclass(given, Operation)):
+        raise TypeError(f"operation: expected the name of an operation or its class, got {given!r}")
     name = operation if isinstance(operation, str) else operation.name
     try:
         found = find(name)
