@@ -62,7 +62,7 @@ def _exit_code_of(error: BaseException, *, is_json: bool) -> int:
 
 def shortage(error: BaseException) -> BulkError | None:
     """Return an error that says what this machine lacks, if that caused `error`: memory, threads, open files, space, a
-    usable name of a file or folder. Otherwise return None."""
+    usable name of a file or folder, the permission to open it. Otherwise return None."""
     for leaf in _leaves(error):
         if _is_out_of_memory(leaf):
             return RunStopped(_NO_MEMORY)
@@ -72,6 +72,8 @@ def shortage(error: BaseException) -> BulkError | None:
             return RunStopped("too many open files: raise the limit (ulimit -n), or lower limits.concurrency")
         if isinstance(leaf, OSError) and leaf.errno in _NO_SPACE:
             return RunDirectoryError(f"{leaf.filename or 'standard output or a file'}: {leaf.strerror}")
+        if isinstance(leaf, PermissionError) and leaf.filename is not None:
+            return RunDirectoryError(f"{leaf.filename} can't be opened: {leaf.strerror}: only its owner may allow that")
         if isinstance(leaf, OSError) and leaf.errno in _NO_NAME:
             return UsageError(f"{shown(str(leaf.filename))} can't be opened: {leaf.strerror}; name another path")
         if isinstance(leaf, RuntimeError) and str(leaf).startswith("Symlink loop"):  # what pathlib raises

@@ -71,7 +71,7 @@ class LedgerView:
             raise RunDirectoryError(f"{run_dir} is not a run directory: {self._missing(error)}") from None
 
     def _missing(self, error: OSError) -> str:
-        if self._path.exists():
+        if isinstance(error, PermissionError) or self._path.exists():
             return f"{LEDGER} can't be read: {error.strerror}"
         there = f"it has no {LEDGER}" if self.run_dir.is_dir() else "it is a file"
         there = there if self.run_dir.exists() else "there is no such folder"

@@ -19,7 +19,7 @@ from bulk.engine.identity import files_digest, identity_of
 from bulk.engine.origin import Origin
 from bulk.errors import GateClosed, RunDirectoryError, UsageError
 from bulk.execute.preview import RECORD_BYTES, VERDICTS, Planned
-from bulk.storage.private_files import replacing
+from bulk.storage.private_files import read_regular, replacing
 
 VALID_S: Final = 24 * 3600.0
 """How long after it was made a plan may be begun (seconds)."""
@@ -101,12 +101,9 @@ def write_plan(plan: PlanFile, path: Path) -> None:
 
 def is_plan(path: Path) -> bool:
     """Return whether a file begins as a live plan does, even if an editor has changed the layout."""
-    if not path.is_file():  # a read from a pipe without a writer would never end
-        return False
     try:
-        with path.open("rb") as file:
-            return _MARK.match(file.read(_MARK_BYTES)) is not None
-    except OSError:
+        return _MARK.match(read_regular(path, _MARK_BYTES)) is not None
+    except (OSError, ValueError):  # it can't be opened, and whoever reads it as a manifest says so
         return False
 
 

@@ -88,7 +88,10 @@ async def write_undo(
     origin = Origin.load(run_dir)
     manifest = read_manifest(Path(origin.manifest), origin.overrides(overrides), environ, text_at=run_dir / MANIFEST)
     writing = _Writing(manifest, out)
-    writing.refuse_existing()
+    try:
+        writing.refuse_existing()
+    except OSError as error:
+        raise _unwritable(error, out) from None
     await beside(around.disk, lambda: writing.gather(view))
     programs = manifest.path.resolve().parent
     reading = Reading(manifest.platform, programs, writing.folder, display, environ, around)
