@@ -48,6 +48,10 @@ def _exit_code_of(error: BaseException, *, is_json: bool) -> int:
             return _misused(error, is_json=is_json)
         case click.exceptions.Exit():
             return error.exit_code
+        case click.Abort(
+            __cause__=EOFError() as cause
+        ):  # a module whose bytecode was cut short; Click takes it for Ctrl-D
+            return _bug(cause, is_json=is_json)
         case click.Abort() | KeyboardInterrupt():
             return _told(Interrupted("SIGINT", ExitCode.INTERRUPTED), is_json=is_json)
         case BulkError():

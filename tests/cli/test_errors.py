@@ -17,6 +17,12 @@ from bulk.platform.auth.secrets import Secret
 TOKEN = "canary-7f3a9c51d2"
 
 
+def _caused(error: BaseException, cause: BaseException) -> BaseException:
+    """`error` as it is raised from `cause`."""
+    error.__cause__ = cause
+    return error
+
+
 @pytest.fixture(autouse=True)
 def _own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -49,6 +55,7 @@ def _own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         (RuntimeError("Symlink loop from '/a/loop'"), 2),
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "x"), ExitCode.BUG),
         (ZeroDivisionError("division by zero"), ExitCode.BUG),
+        (_caused(click.Abort(), EOFError("EOF read where object expected")), ExitCode.BUG),
     ],
 )
 def test_each_error_has_its_exit_code(error: BaseException, exit_code: int, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,8 +21,11 @@ def home(tmp_path: Path) -> Home:
 
 
 def on_full_disk(home: Home, *arguments: str) -> Ran:
-    """Run a command that can make no file longer than 1,024 bytes; a tracer of its coverage would meet that, too."""
-    shell = 'unset COVERAGE_PROCESS_CONFIG; ulimit -f 1; exec "$@"'
+    """Run a command that can make no file longer than 1,024 bytes.
+
+    A tracer of its coverage would meet that, too, and so would bytecode, half of which would be used by others.
+    """
+    shell = 'unset COVERAGE_PROCESS_CONFIG; export PYTHONDONTWRITEBYTECODE=1; ulimit -f 1; exec "$@"'
     return home.run_any(["bash", "-c", shell, "bash", *BULK, *arguments])
 
 

@@ -182,7 +182,9 @@ def test_a_full_disk_stops_the_run_and_space_lets_it_go_on(tmp_path: Path, figur
     with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
         home.manifest(sandbox.base_url, jobs)
         # a tracer of its coverage would meet the limit as well
-        ran = home.run_any(within("unset COVERAGE_PROCESS_CONFIG; ulimit -f 600", *command))
+        ran = home.run_any(
+            within("unset COVERAGE_PROCESS_CONFIG; export PYTHONDONTWRITEBYTECODE=1; ulimit -f 600", *command)
+        )
         made, sent = len(effects(sandbox.requests())), len(sandbox.requests())
         assert ran.exit_code == 3, ran.err
         recorded = len(home.results("run"))

@@ -34,6 +34,7 @@ FULL = """
 import resource, signal, sys
 from pathlib import Path
 from bulk.store.server.shared_server import FORGETFUL, shared_server
+sys.dont_write_bytecode = True  # half of it would be used by others
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # as on a full disk, no file gets long
 with shared_server(Path(sys.argv[1]), FORGETFUL):
