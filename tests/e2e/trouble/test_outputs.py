@@ -127,6 +127,23 @@ def test_a_report_that_can_not_be_printed_hides_no_work_left(tmp_path: Path, hom
             assert (ran.err.splitlines()[-1] == f"bulk resume {name}") == (name == "stopped"), ran.err
 
 
+def test_a_report_that_can_not_be_kept_hides_no_work_left(tmp_path: Path, home: Home) -> None:
+    """Exit 5 where the run is complete; where work is left, the exit code and the last line are those of the run."""
+    with served(tmp_path / "sandbox") as sandbox:
+        where = {name: ITEM[name] for name in ("owner", "repo")}
+        items = [{**where, "path": f"none/{number}"} for number in range(50)]
+        read = {"read": {"operation": "contents.get", "items": items}}
+        home.manifest(sandbox.base_url, read, limits={"failures": 3, "concurrency": 1})
+        assert home.run("run", "manifest.yaml", "--run-dir", "run", *QUIET).exit_code == 3
+        (home.folder / "run/report.html").unlink()
+        (home.folder / "run/report.html").mkdir()
+        for options, exit_code in (((), 3), (("--failures", "100%"), 5)):
+            ran = home.run("resume", "run", *QUIET, *options)
+            assert "the report can't be written" in ran.err
+            assert ran.exit_code == exit_code, ran.err
+            assert (ran.err.splitlines()[-1] == "bulk resume run") == (exit_code == 3), ran.err
+
+
 def test_a_schedule_overwrites_nothing(home: Home) -> None:
     """What somebody has edited stays (exit 2); the same command twice is the same."""
     home.manifest("https://code.example.com/api/v3", {"read": {"operation": "readme.get", "items": []}}, "read.yaml")
