@@ -90,6 +90,13 @@ def test_a_full_disk_leaves_no_half(home: Home, command: tuple[str, ...]) -> Non
     assert not list(home.folder.rglob(".arriving*"))
 
 
+def test_half_a_key_is_not_kept(home: Home) -> None:
+    """A key that did not fit on the disk is not taken for one at the next start."""
+    ran = home.run_any(["bash", "-c", 'ulimit -f 0; exec "$@"', "bash", *BULK, "serve", "--metrics-key", "key"])
+    assert (ran.exit_code, "key can't be written: File too large" in ran.err) == (2, True), ran.err
+    assert names(home) == []
+
+
 def test_half_an_undo_goes_on(tmp_path: Path, home: Home) -> None:
     """Neither the manifest nor the list is there when one of them did not fit; the same command goes on with space."""
     organizations = [{"login": f"made-{number:02d}", "admin": "octoadmin"} for number in range(40)]
