@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if is_help and not isinstance(error, BrokenPipeError):  # click itself prints the help
             return errors.exit_code_of(output.unwritable(error))
-        return errors.exit_code_of(error, is_json=_is_json(given))
+        return errors.exit_code_of(errors.closed_path(error) or error, is_json=_is_json(given))
     except BaseException as error:  # noqa: BLE001 - the one place where an error becomes an exit code
         return errors.exit_code_of(error, is_json=_is_json(given))
 

@@ -19,6 +19,9 @@ from bulk.errors import BulkError, Interrupted, RunDirectoryError, RunStopped, U
 from bulk.exit_codes import RESUMABLE, STOPPED_EARLY, ExitCode
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+_CLOSED = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)
+_OF_RUNS = ("ledger.db", "origin.json", "audit.json")
+"""Files that a command looks for where it is told that a run, or the history of an audit, is."""
 _MORE_MEMORY = "give this process more memory (ulimit -v, the limit of its container)"
 _NO_MEMORY = f"there is not enough memory: {_MORE_MEMORY}; nothing that was recorded is lost"
 
@@ -75,6 +78,15 @@ def shortage(error: BaseException) -> BulkError | None:
         if isinstance(leaf, FileNotFoundError) and "temporary directory" in str(leaf.strerror):
             return UsageError("no folder for temporary files can be written: set TMPDIR to one that can")
     return None
+
+
+def closed_path(error: OSError) -> BulkError | None:
+    """Return an error that says that the system refuses to look at a path that the user named, because a folder on the
+    way is closed to this user or a name is too long; None where that is not what `error` says."""
+    if error.errno not in _CLOSED or error.filename is None:
+        return None
+    kind = RunDirectoryError if Path(os.fsdecode(error.filename)).name in _OF_RUNS else UsageError
+    return kind(f"{error.filename} can't be used: {error.strerror}; correct that, or name another place")
 
 
 def is_text(given: str) -> bool:

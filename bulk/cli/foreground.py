@@ -1,6 +1,7 @@
 """A run in the foreground: its progress while it goes, its report at the end, and the command that goes on with it."""
 
 import contextlib
+import os
 import re
 import shlex
 import sys
@@ -156,7 +157,7 @@ def _way_on(run_dir: Path) -> str:
     from bulk.engine.origin import NAME
     from bulk.report.run_state import resuming
 
-    if (run_dir / NAME).is_file():
+    if os.path.isfile(run_dir / NAME):  # noqa: PTH113 - a path that the system refuses is none
         return resuming(run_dir)
     return shlex.join(["bulk", *(click.get_current_context().find_object(tuple) or ())])
 

@@ -136,6 +136,18 @@ def test_what_is_said_of_a_run_directory(folder: Path, name: str, capfd: pytest.
     assert strange == []
 
 
+def test_a_path_that_the_system_refuses_is_no_bug(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A name is too long for the system, as a folder may be closed to this user: exit 2, and 5 of a run directory."""
+    name = "x" * 300
+    for command in (*ON_RUNS, f"run m.yaml --run-dir {name}/run"):
+        exit_code = main([name if word == "run" and place else word for place, word in enumerate(command.split())])
+        said = capfd.readouterr().err
+        assert (exit_code, f"{name}" in said, "File name too long" in said) == (5, True, True), (command, said)
+    for command in (*ON_MANIFESTS, "run m.yaml", "approve m.yaml", "runs m.yaml", "serve --runs m.yaml --port 0"):
+        exit_code = main([name if word == "m.yaml" else word for word in command.split()])
+        assert exit_code == 2, (command, capfd.readouterr().err)
+
+
 @pytest.mark.parametrize(
     "text",
     [
