@@ -32,6 +32,7 @@ PAGE_ROWS = 5_000
 CUT_BYTES = 32 * 1024
 """How much of a line is read where many lines are shown (bytes)."""
 
+_EPOCH = tuple[int, float, float | None, int, str, int | None, str]
 _PLACES = "SELECT job, idx, position, length FROM outcomes"
 
 
@@ -108,7 +109,7 @@ class LedgerView:
                 "SELECT number, started_at, ended_at, pid, host, exit_code, coalesce(why, ''), status "
                 "FROM epochs ORDER BY number"
             ).fetchall()
-        return [Epoch(*fields) for fields in ((*row, _status(data)) for *row, data in rows)]
+            return [Epoch(*msgspec.convert(row, _EPOCH), _status(data)) for *row, data in rows]
 
     def began_at(self) -> float:
         """Return when the first process opened the run (UTC epoch seconds); 0.0 before that."""

@@ -92,6 +92,7 @@ SPOILT: dict[str, Callable[[Path], object]] = {
     "no seal": without("run.seal"),
     "no results": without("results.jsonl"),
     "short results": spoilt("results.jsonl", b"{}\n"),
+    "no UTF-8": lambda run: (run / "results.jsonl").write_bytes(b"\xff" + (run / "results.jsonl").read_bytes()[1:]),
     "no origin": without("origin.json"),
     "bad origin": spoilt("origin.json", b"{"),
     "other manifest": spoilt("manifest.yaml", b"version: 1\n"),
