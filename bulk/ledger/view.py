@@ -109,7 +109,7 @@ class LedgerView:
                 "SELECT number, started_at, ended_at, pid, host, exit_code, coalesce(why, ''), status "
                 "FROM epochs ORDER BY number"
             ).fetchall()
-            return [Epoch(*msgspec.convert(row, _EPOCH), _status(data)) for *row, data in rows]
+            return [Epoch(*(*msgspec.convert(row, _EPOCH), _status(data))) for *row, data in rows]
 
     def began_at(self) -> float:
         """Return when the first process opened the run (UTC epoch seconds); 0.0 before that."""
@@ -176,7 +176,7 @@ class LedgerView:
             if not has_table(connection, "links"):
                 return None
             row = connection.execute("SELECT head FROM links ORDER BY number DESC LIMIT 1").fetchone()
-            return None if row is None else row[0].hex()
+            return None if row is None else bytes.hex(row[0])
 
     def tallies(self) -> dict[int, StoredTally] | None:
         """Return the tallies of jobs by their number, and that of the run (-1); None where they do not cover all
