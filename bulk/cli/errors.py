@@ -17,10 +17,11 @@ import click
 from bulk.cli import output
 from bulk.errors import BulkError, Interrupted, RunDirectoryError, RunStopped, UsageError
 from bulk.exit_codes import RESUMABLE, STOPPED_EARLY, ExitCode
-from bulk.flaws import shown
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
-_NO_NAME = (errno.ENAMETOOLONG, errno.ELOOP)
+_CLOSED = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)
+_OF_RUNS = ("ledger.db", "origin.json", "audit.json")
+"""Files that a command looks for where it is told that a run, or the history of an audit, is."""
 _MORE_MEMORY = "give this process more memory (ulimit -v, the limit of its container)"
 _NO_MEMORY = f"there is not enough memory: {_MORE_MEMORY}; nothing that was recorded is lost"
 
@@ -76,10 +77,8 @@ def shortage(error: BaseException) -> BulkError | None:
             return RunStopped("too many open files: raise the limit (ulimit -n), or lower limits.concurrency")
         if isinstance(leaf, OSError) and leaf.errno in _NO_SPACE:
             return RunDirectoryError(f"{leaf.filename or 'standard output or a file'}: {leaf.strerror}")
-        if isinstance(leaf, PermissionError) and leaf.filename is not None:
-            return RunDirectoryError(f"{leaf.filename} can't be opened: {leaf.strerror}: only its owner may allow that")
-        if isinstance(leaf, OSError) and leaf.errno in _NO_NAME:
-            return UsageError(f"{shown(str(leaf.filename))} can't be opened: {leaf.strerror}; name another path")
+        if isinstance(leaf, OSError) and leaf.errno in _CLOSED and leaf.filename is not None:
+            return _closed_path(leaf)
         if isinstance(leaf, RuntimeError) and str(leaf).startswith("Symlink loop"):  # what pathlib raises
             return UsageError(f"{leaf}: it can't be opened; name another path")
         if isinstance(leaf, UnicodeEncodeError) and not is_text(folder := str(Path.cwd())):
@@ -87,6 +86,14 @@ def shortage(error: BaseException) -> BulkError | None:
         if isinstance(leaf, FileNotFoundError) and "temporary directory" in str(leaf.strerror):
             return UsageError("no folder for temporary files can be written: set TMPDIR to one that can")
     return None
+
+
+def _closed_path(error: OSError) -> BulkError:
+    """Return an error that says that the system refuses to look at a path that the user named: a folder on the way is
+    closed to this user, or a name is too long."""
+    path = Path(os.fsdecode(error.filename))
+    kind = RunDirectoryError if path.name in _OF_RUNS else UsageError
+    return kind(f"{path} can't be used: {error.strerror}; correct that, or name another place")
 
 
 def is_text(given: str) -> bool:

@@ -9,6 +9,7 @@ sends. The origin and the manifest, which a resume needs, are written before the
 killed at any moment leaves a directory from which `bulk resume` goes on.
 """
 
+import logging
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -36,9 +37,9 @@ from bulk.engine.perform import perform_waves
 from bulk.engine.run import Run
 from bulk.engine.steering import Steering
 from bulk.engine.surroundings import Surroundings
-from bulk.errors import BulkError
+from bulk.errors import BulkError, RunDirectoryError
 from bulk.execute.resume_state import ResumeState, begin
-from bulk.exit_codes import ExitCode
+from bulk.exit_codes import STOPPED_EARLY, ExitCode
 from bulk.ledger.companion_files import FreshParts, note_making, refuse_changed_parts
 from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import Claim, unusable
@@ -59,6 +60,8 @@ from bulk.report.wave_gates import read_gates
 from bulk.status import Display, JobStatus, RunStatus
 from bulk.storage.disk_threads import beside
 from bulk.storage.private_files import replacing
+
+log = logging.getLogger(__name__)
 
 MANIFEST = "manifest.yaml"
 """The copy of the manifest in a run directory."""
@@ -155,14 +158,23 @@ async def prepare(
     return Prepared(checked, identity_of(checked))
 
 
-def report(view: LedgerView, run_dir: Path, notes: Sequence[str] = ()) -> Report:
+def report(view: LedgerView, run_dir: Path, notes: Sequence[str] = (), *, is_of_run: bool = False) -> Report:
     """Fold the outcomes in a ledger, write the reports into the run directory, and return the report; blocks.
 
     Args:
         notes: notes of the check, which the reports contain.
+        is_of_run: a run has just ended: where work is left, files that can't be written are a warning.
+
+    Raises:
+        RunDirectoryError: a file can't be written.
     """
     found = fold(view, notes=notes)
-    write_reports(found, run_dir, explore(view, found))
+    try:
+        write_reports(found, run_dir, explore(view, found))
+    except RunDirectoryError as error:
+        if not (is_of_run and found.exit_code in STOPPED_EARLY):
+            raise
+        log.warning("%s", error)  # that work is left, and how it goes on, is more than the files
     return found
 
 
@@ -226,7 +238,7 @@ class _Held:
         await beside(around.disk, lambda: decide(ledger.run_dir, accepted=around.accepted_waves))
         budgets = WaveBudgets(self.manifest.jobs, self.manifest.limits, read_gates(ledger.run_dir), ledger.run_dir)
         await perform_waves(checked, ledger, found, budgets, credentials, self.display, around, attach)
-        return await beside(around.disk, lambda: report(ledger.view(), ledger.run_dir, checked.notes))
+        return await beside(around.disk, lambda: report(ledger.view(), ledger.run_dir, checked.notes, is_of_run=True))
 
     async def _prepared(
         self,

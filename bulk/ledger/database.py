@@ -54,6 +54,8 @@ _ADDED = re.compile(r"^CREATE TABLE IF NOT EXISTS .*?^\)(?: WITHOUT ROWID)?;$", 
 _HEADER_BYTES = 100
 _MAGIC = b"SQLite format 3\x00"
 _DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+_NO_ROOM = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE))
+"""Errors that say that the disk is full: of the file `ledger.db-shm` SQLite says no more than that it can't grow."""
 _PRIMARY = 0xFF  # the low byte of SQLite's extended codes is the primary one
 UNREADABLE = (ValueError, TypeError, LookupError, OverflowError, msgspec.MsgspecError)
 """Errors from values that can't be ours: SQLite keeps no checksum of a row, and takes flipped bits for data."""
@@ -279,11 +281,11 @@ def damaged(path: Path, detail: str) -> RunDirectoryError:
 def refusal(error: sqlite3.Error, path: Path, *, is_opening: bool = False) -> BulkError:
     """Return the error for the user that an error of SQLite stands for: a stop that can be resumed, or a directory that
     can't be used."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY
-    if code in _DAMAGED:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    if code & _PRIMARY in _DAMAGED:
         return damaged(path, str(error))
-    if code == sqlite3.SQLITE_FULL or not is_opening:
-        way_out = "free some space" if code == sqlite3.SQLITE_FULL else "correct that"
+    if code in _NO_ROOM or not is_opening:
+        way_out = "free some space" if code in _NO_ROOM else "correct that"
         return RunStopped(f"{path}: {error}; {way_out}, then give the same command again: nothing recorded is lost")
     return RunDirectoryError(f"{path} can't be used: {error}; correct that, or {ANOTHER_RUN}")
 

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import orjson
@@ -16,6 +16,9 @@ from bulk.status import STATES, RunStatus
 
 _EFFECTS = {effect: effect.value for effect in Effect}
 """The values of the effects: a member of an enumeration gives its value slowly."""
+
+_NAMES: TypeAlias = tuple[str, str, str, str, str]
+_JOBS: TypeAlias = Annotated[tuple[tuple[str, str, int], ...], msgspec.Meta(min_length=1)]
 
 ADD_INTENT = "INSERT OR REPLACE INTO intents VALUES (?,?,?,?,?,?,?)"
 KEEP_BEFORE = "INSERT OR REPLACE INTO befores VALUES (?,?,?)"
@@ -39,10 +42,14 @@ OWN_WORDS = frozenset(word.encode() for word in (*OutcomeKind, *ErrorCode, *STAT
 
 
 def read_identity(connection: sqlite3.Connection) -> RunIdentity:
-    """Return the identity of the run that the ledger belongs to."""
+    """Return the identity of the run that the ledger belongs to.
+
+    Raises:
+        msgspec.ValidationError: it is damaged: a run has jobs, and each value is of its kind.
+    """
     meta = connection.execute("SELECT name, base_url, vendor, manifest_digest, items_digest FROM meta").fetchone()
     jobs = connection.execute("SELECT name, operation, items FROM jobs ORDER BY number").fetchall()
-    fields = (*meta, tuple(jobs))
+    fields = (*msgspec.convert(meta, _NAMES), msgspec.convert(jobs, _JOBS))
     return RunIdentity(*fields)
 
 

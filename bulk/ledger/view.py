@@ -32,6 +32,7 @@ PAGE_ROWS = 5_000
 CUT_BYTES = 32 * 1024
 """How much of a line is read where many lines are shown (bytes)."""
 
+_EPOCH = tuple[int, float, float | None, int, str, int | None, str]
 _PLACES = "SELECT job, idx, position, length FROM outcomes"
 
 
@@ -108,7 +109,7 @@ class LedgerView:
                 "SELECT number, started_at, ended_at, pid, host, exit_code, coalesce(why, ''), status "
                 "FROM epochs ORDER BY number"
             ).fetchall()
-        return [Epoch(*fields) for fields in ((*row, _status(data)) for *row, data in rows)]
+            return [Epoch(*(*msgspec.convert(row, _EPOCH), _status(data))) for *row, data in rows]
 
     def began_at(self) -> float:
         """Return when the first process opened the run (UTC epoch seconds); 0.0 before that."""
@@ -175,7 +176,7 @@ class LedgerView:
             if not has_table(connection, "links"):
                 return None
             row = connection.execute("SELECT head FROM links ORDER BY number DESC LIMIT 1").fetchone()
-            return None if row is None else row[0].hex()
+            return None if row is None else bytes.hex(row[0])
 
     def tallies(self) -> dict[int, StoredTally] | None:
         """Return the tallies of jobs by their number, and that of the run (-1); None where they do not cover all

@@ -66,6 +66,8 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
             raise NotDone(f"{self.outcome} items are not run again")
         if self.code and self.code not in tuple(ErrorCode):
             raise NotDone("there is no such code")
+        if "\0" in self.job:  # no argument of a command can hold it
+            raise NotDone("there is no such job")
         jobs, outcomes, codes = ((word,) if word else () for word in (self.job, self.outcome, self.code))
         return Again(is_retry=True, jobs=jobs, outcomes=outcomes, codes=codes, by=WHO)
 
@@ -148,15 +150,19 @@ class Steer:
         place = str(run_dir.absolute())
         command = [*self._command, verb, place, *options, "--progress", "none"]
         shown = _way_on(run_dir, now)
-        with tempfile.TemporaryFile() as said:
-            child = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=said,
-                start_new_session=True,
-                env={**os.environ, "BULK_STARTED_BY": by},
-            )
+        with contextlib.ExitStack() as stack:
+            try:
+                said = stack.enter_context(tempfile.TemporaryFile())
+                child = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=said,
+                    start_new_session=True,
+                    env={**os.environ, "BULK_STARTED_BY": by},
+                )
+            except OSError as error:
+                raise NotDone(f"the command can't be started: {error.strerror}", shown) from None
             state = "checking"
             for _ in range(STARTING_LOOKS):
                 with contextlib.suppress(client.Unreached, client.Silent):

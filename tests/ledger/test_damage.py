@@ -4,8 +4,10 @@ SQLite has no checksum over a row, so not every flip can be seen. What is seen i
 happens, it is told in words of ours: no damage makes a traceback (failures.md rows 46, 47).
 """
 
+import contextlib
 import random
 import shutil
+import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -38,6 +40,15 @@ def killed(folder: Path) -> Path:
         ledger._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         ledger.commit([record(index, result={"n": index}) for index in range(200, 300)], STATUS)
         return as_killed(folder / "run", folder / "killed")
+
+
+@pytest.mark.parametrize("column", ["started_at", "ended_at", "pid", "exit_code", "host"])
+def test_a_number_of_a_process_that_is_none_is_damage(killed: Path, column: str) -> None:
+    """SQLite keeps any value in any column: a list of runs with such a one says so, and lists the others."""
+    with contextlib.closing(sqlite3.connect(killed / "ledger.db", isolation_level=None)) as connection:
+        connection.execute(f"UPDATE epochs SET {column} = ?", ["x" if column != "host" else b"x"])
+    with pytest.raises(RunDirectoryError, match="damaged"):
+        LedgerView(killed).epochs()
 
 
 def harmed(dice: random.Random, data: bytes) -> bytes:

@@ -287,7 +287,10 @@ def test_errors_of_the_database_have_a_meaning(tmp_path):
     for code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CORRUPT_INDEX, sqlite3.SQLITE_NOTADB):
         assert isinstance(database.refusal(error(code), path), RunDirectoryError)
     assert isinstance(database.refusal(error(sqlite3.SQLITE_CANTOPEN), path, is_opening=True), RunDirectoryError)
-    assert isinstance(database.refusal(error(sqlite3.SQLITE_FULL), path, is_opening=True), RunStopped)
+    for code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE):  # the second one where `ledger.db-shm` has no room
+        stopped = database.refusal(error(code), path, is_opening=True)
+        assert isinstance(stopped, RunStopped)
+        assert "free some space" in str(stopped)
 
 
 def test_a_run_is_opened_once_in_a_process_too(run_dir):

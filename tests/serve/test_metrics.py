@@ -15,6 +15,7 @@ from bulk.model import ErrorCode
 from bulk.report.run_state import run_state_of
 from bulk.serve.audits.histories import Histories
 from bulk.serve.metrics import metrics
+from bulk.serve.metrics.metrics_file import MetricsFile
 from bulk.serve.metrics.metrics_source import Latencies, audit_figures, figures
 from bulk.status import WaitKind
 from tests.browser.audits import write_fleet
@@ -160,3 +161,14 @@ def test_dashboard_and_alerts_ask_for_what_there_is(tmp_path: Path) -> None:
             assert kind in waits
         assert expression.count("(") == expression.count(")")
     assert all({"alert", "expr", "labels", "annotations"} <= set(rule) for rule in rules)
+
+
+def test_a_file_that_can_not_be_replaced_leaves_none_beside_it(tmp_path: Path) -> None:
+    """As on a full disk: it is said once, and no part of the file stays."""
+    write_small(tmp_path / "run")
+    (tmp_path / "out" / "metrics.prom").mkdir(parents=True)
+    said = list[str]()
+    with MetricsFile(tmp_path / "out" / "metrics.prom", tmp_path / "run", Clock(), said.append):
+        pass
+    assert len(said) == 1
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["metrics.prom"]

@@ -1,6 +1,7 @@
 """What the page is told: lists, one run, its items with filter, search and pages, and one item."""
 
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -286,3 +287,14 @@ def test_a_hostile_name_is_data(asker: Asker) -> None:
 def test_a_page_that_never_was_is_refused(asker: Asker, after: str) -> None:
     """What is no key of a page is said to be none."""
     assert asker.get(f"/runs/small/items?after={after}").status == 400
+
+
+def test_a_search_without_a_place_for_its_index_says_so(fleet: Path, tmp_path: Path) -> None:
+    """The page says what this machine lacks, as on a full disk, and everything else is answered."""
+    cache = tmp_path / "cache"
+    with asking(fleet, cache=cache) as asker:
+        shutil.rmtree(cache)
+        cache.write_bytes(b"")
+        refused = asker.get("/runs/small/items?q=r0")
+        assert (refused.status, refused.data["error"]) == (503, "this machine can't do that: Not a directory")
+        assert asker.get("/runs/small/items").status == 200

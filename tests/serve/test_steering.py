@@ -14,6 +14,7 @@ from bulk.clock import Clock
 from bulk.ledger.directory import is_held
 from bulk.serve.server import Served
 from bulk.serve.steer import NotDone, Steer
+from tests.browser.runs import write_small
 from tests.e2e.support.judging import effects
 from tests.e2e.support.platform import Home
 from tests.e2e.support.platform import Served as Sandbox
@@ -148,6 +149,17 @@ def test_a_child_that_cannot_start_says_why(home: Home) -> None:
     assert refused.status == 409
     assert "BULK_TOKEN" in refused.data["error"]
     assert refused.data["command"] == "bulk resume run"
+
+
+def test_what_no_command_line_can_hold_is_refused(home: Home) -> None:
+    """A job whose name no argument can be is no job, and a child that the system does not start says why."""
+    write_small(home.folder / "run")
+    with serving(home) as asker:
+        refused = asker.post("/runs/run/retry", {"job": "a\0b"})
+        assert (refused.status, refused.data["error"]) == (409, "there is no such job"), refused.body
+    with pytest.raises(NotDone, match="can't be started: No such file or directory") as unstarted:
+        Steer(lambda _: None, (str(home.folder / "gone"),)).do(home.folder / "run", "retry", {}, 0.0)
+    assert unstarted.value.command == f"bulk resume {home.folder / 'run'}"
 
 
 def test_a_child_that_is_stopped_before_anyone_looks_has_gone_on(

@@ -15,7 +15,8 @@ from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 import msgspec
 
 from bulk.capabilities import Returns, result_type, secret_fields
-from bulk.operation import AnyOperation
+from bulk.errors import UsageError
+from bulk.operation import AnyOperation, UnknownOperation, find
 
 Shape: TypeAlias = "str | Mapping[str, Shape] | list[Shape]"
 
@@ -132,6 +133,18 @@ class Table:
         """SQL type of each column, in order."""
         own = {column_of(name): sql_type(shape) for name, shape in self.item.items()}
         return {**ENVELOPE, **own, "result": sql_type(self.result)}
+
+
+def table_named(operation: str) -> Table:
+    """Return the table of the operation of that name.
+
+    Raises:
+        UsageError: no such operation is installed here.
+    """
+    try:
+        return table_of(find(operation))
+    except UnknownOperation as unknown:
+        raise UsageError(f"tables can't be made: {unknown}") from None
 
 
 def table_of(operation: AnyOperation) -> Table:

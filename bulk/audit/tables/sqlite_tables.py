@@ -7,11 +7,10 @@ from typing import Any
 
 import orjson
 
-from bulk.audit.tables.columns import ENVELOPE, Shape, Table, column_of, table_of
+from bulk.audit.tables.columns import ENVELOPE, Shape, Table, column_of, table_named
 from bulk.audit.tables.statements import name
 from bulk.errors import RunDirectoryError
 from bulk.ledger.view import LedgerView
-from bulk.operation import find
 
 _KINDS = {"BIGINT": "INTEGER", "DOUBLE": "REAL", "BOOLEAN": "INTEGER"}
 BATCH = 10_000
@@ -21,12 +20,12 @@ def write_sqlite(view: LedgerView, run: str, out: Path) -> list[str]:
     """Write one table for each operation.
 
     Raises:
-        RunDirectoryError: the file can't be written.
+        RunDirectoryError: the file can't be written. UsageError: an operation is not installed here.
     """
     jobs: dict[str, list[str]] = {}
     for job, operation, _ in view.identity().jobs:
         jobs.setdefault(operation, []).append(job)
-    tables = {operation: table_of(find(operation)) for operation in jobs}
+    tables = {operation: table_named(operation) for operation in jobs}
     try:
         connection = sqlite3.connect(out, isolation_level=None)
         connection.execute("PRAGMA journal_mode = OFF")

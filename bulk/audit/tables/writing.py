@@ -9,14 +9,13 @@ from typing import Any
 
 from bulk.audit.tables import asking, processes, statements
 from bulk.audit.tables.child import Query, Task
-from bulk.audit.tables.columns import RUNS, SCHEMA_DRIFT, Table, table_of
+from bulk.audit.tables.columns import RUNS, SCHEMA_DRIFT, Table, table_named
 from bulk.audit.tables.drift import drift_rows
 from bulk.audit.tables.source import lines_of, sample_of
 from bulk.clock import iso_utc
 from bulk.errors import UsageError
 from bulk.ledger.view import LedgerView
 from bulk.model import OutcomeKind
-from bulk.operation import UnknownOperation, find
 from bulk.report.fold import fold
 from bulk.storage.private_files import try_replacing
 
@@ -50,7 +49,7 @@ def tables_of(view: LedgerView, run: str, wanted: Container[str] = ALL) -> Itera
         UsageError: an operation of the run is not installed. RunDirectoryError: its lines can't be read.
     """
     jobs = {name: operation for name, operation, _ in view.identity().jobs}
-    tables = {operation: _table(operation) for operation in jobs.values()}
+    tables = {operation: table_named(operation) for operation in jobs.values()}
     processes.begin()  # meanwhile the ledger is asked about its lines, which takes long where there are many
     with lines_of(view) as lines:
         read = statements.Lines(str(lines), view.longest_line())
@@ -148,13 +147,6 @@ def answering(view: LedgerView, sql: str) -> Iterator[Iterator[dict[str, Any]]]:
         query = Query(name="query", sql=sql)
         made = (statements.ROOMY, tables.view, *views)
         yield asking.ask(Task(statements=made, allowed=(str(tables.lines),), queries=(query,)))
-
-
-def _table(operation: str) -> Table:
-    try:
-        return table_of(find(operation))
-    except UnknownOperation as unknown:
-        raise UsageError(f"tables can't be made: {unknown}") from None
 
 
 def _row_of_run(view: LedgerView, run: str) -> list[Any]:

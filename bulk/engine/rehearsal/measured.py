@@ -10,6 +10,8 @@ from pathlib import Path
 import orjson
 
 from bulk.engine.rehearsal.model_platform import COMMIT_S
+from bulk.ledger.database import reading
+from bulk.ledger.directory import RESULTS
 from bulk.ledger.view import LedgerView
 from bulk.operation import UnknownOperation, find
 from bulk.report.fold import fold
@@ -66,11 +68,10 @@ def measured(run_dirs: Sequence[Path]) -> Measured:
             except UnknownOperation:
                 continue
             fastest = max(fastest, job.per_second * most)
-            took: list[tuple[str, float]] = []
-            for line in islice(view.lines(job=job.name), MOST_LINES):
-                row = orjson.loads(line)
-                if row["attempts"] == 1 and row["outcome"] == "succeeded":
-                    took.append((row["started_at"], row["elapsed_ms"] / 1_000.0))
+            with reading(run_dir / RESULTS):
+                rows = map(orjson.loads, islice(view.lines(job=job.name), MOST_LINES))
+                good = (row for row in rows if row["attempts"] == 1 and row["outcome"] == "succeeded")
+                took = [(row["started_at"], row["elapsed_ms"] / 1_000.0) for row in good]
             items += len(took)
             if took:
                 mean_s, spread_s = _usual(took)

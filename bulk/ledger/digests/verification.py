@@ -150,7 +150,7 @@ def _check_ledger(run_dir: Path, connection: sqlite3.Connection, found: _Found) 
             others[kind, job, index] = digest
             if kind == LeafKind.INTENT:
                 undone.discard((job, index))
-    found.head = head.hex()
+    found.head = bytes.hex(head)
     if noted and noted != found.head:
         found.add("head", file_digests.DIGESTS, "it ends with another head than the chain")
     _check_lines(run_dir, connection, last, found)

@@ -5,6 +5,7 @@ the run up. The file is replaced as a whole; its samples have no timestamps, bec
 them.
 """
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -80,6 +81,8 @@ class MetricsFile:
             part.write_text(redact(metrics.text([found], is_classic=True)), encoding="utf-8")
             part.replace(self._path)
         except OSError as flaw:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
             if not self._is_broken:
                 self._is_broken = True
                 self._say(f"--metrics: {self._path} can't be written: {flaw.strerror}")

@@ -10,6 +10,8 @@ import click
 import pytest
 
 from bulk.cli import main
+from bulk.engine.rehearsal.measured import measured
+from bulk.errors import RunDirectoryError
 from tests.cli.all_commands import all_commands
 from tests.e2e.support.platform import Home, served
 
@@ -74,11 +76,15 @@ def make_foreign(run: Path) -> None:
     (run / "thesis.tex").touch()
 
 
-def make_newer(run: Path) -> None:
-    """A ledger of a later version."""
-    with sqlite3.connect(run / "ledger.db") as connection:
-        connection.execute("PRAGMA user_version = 999")
-    connection.close()
+def changed(statement: str) -> Callable[[Path], None]:
+    """What changes the ledger so."""
+
+    def change(run: Path) -> None:
+        with sqlite3.connect(run / "ledger.db") as connection:
+            connection.execute(statement)
+        connection.close()
+
+    return change
 
 
 SPOILT: dict[str, Callable[[Path], object]] = {
@@ -86,12 +92,15 @@ SPOILT: dict[str, Callable[[Path], object]] = {
     "no folder": shutil.rmtree,
     "a file": make_file,
     "foreign": make_foreign,
-    "newer": make_newer,
+    "newer": changed("PRAGMA user_version = 999"),
     "no ledger": without("ledger.db"),
     "no database": spoilt("ledger.db", b"x" * 5_000),
     "no seal": without("run.seal"),
     "no results": without("results.jsonl"),
     "short results": spoilt("results.jsonl", b"{}\n"),
+    "other operation": changed("UPDATE jobs SET operation = 'third.party'"),
+    "no jobs": changed("DELETE FROM jobs"),
+    "odd head": changed("UPDATE links SET head = 1"),
     "no origin": without("origin.json"),
     "bad origin": spoilt("origin.json", b"{"),
     "other manifest": spoilt("manifest.yaml", b"version: 1\n"),
@@ -134,6 +143,26 @@ def test_what_is_said_of_a_run_directory(folder: Path, name: str, capfd: pytest.
         assert main(command.split()) != 70
         strange += strange_options(command, capfd.readouterr().err)
     assert strange == []
+
+
+def test_a_line_that_no_rehearsal_can_read_is_damage(folder: Path) -> None:
+    """What an earlier run tells of the platform is learnt from lines of JSON."""
+    results = folder / "run/results.jsonl"
+    results.write_bytes(b"\xff" + results.read_bytes()[1:])
+    with pytest.raises(RunDirectoryError, match="damaged"):
+        measured([folder / "run"])
+
+
+def test_a_path_that_the_system_refuses_is_no_bug(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A name is too long for the system, as a folder may be closed to this user: exit 2, and 5 of a run directory."""
+    name = "x" * 300
+    for command in (*ON_RUNS, f"run m.yaml --run-dir {name}/run"):
+        exit_code = main([name if word == "run" and place else word for place, word in enumerate(command.split())])
+        said = capfd.readouterr().err
+        assert (exit_code, f"{name}" in said, "File name too long" in said) == (5, True, True), (command, said)
+    for command in (*ON_MANIFESTS, "run m.yaml", "approve m.yaml", "runs m.yaml", "serve --runs m.yaml --port 0"):
+        exit_code = main([name if word == "m.yaml" else word for word in command.split()])
+        assert exit_code == 2, (command, capfd.readouterr().err)
 
 
 @pytest.mark.parametrize(

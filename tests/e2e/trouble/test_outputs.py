@@ -93,6 +93,13 @@ def test_a_full_disk_leaves_no_half(home: Home, command: tuple[str, ...]) -> Non
     assert not list(home.folder.rglob(".arriving*"))
 
 
+def test_half_a_key_is_not_kept(home: Home) -> None:
+    """A key that did not fit on the disk is not taken for one at the next start."""
+    ran = home.run_any(["bash", "-c", 'ulimit -f 0; exec "$@"', "bash", *BULK, "serve", "--metrics-key", "key"])
+    assert (ran.exit_code, "key can't be written: File too large" in ran.err) == (2, True), ran.err
+    assert names(home) == []
+
+
 def test_half_an_undo_goes_on(tmp_path: Path, home: Home) -> None:
     """Neither the manifest nor the list is there when one of them did not fit; the same command goes on with space."""
     organizations = [{"login": f"made-{number:02d}", "admin": "octoadmin"} for number in range(40)]
@@ -128,6 +135,23 @@ def test_a_report_that_can_not_be_printed_hides_no_work_left(tmp_path: Path, hom
             assert "standard output can't be written: No space left on device" in ran.err
             assert ran.exit_code == (3 if name == "stopped" else 5), ran.err
             assert (ran.err.splitlines()[-1] == f"bulk resume {name}") == (name == "stopped"), ran.err
+
+
+def test_a_report_that_can_not_be_kept_hides_no_work_left(tmp_path: Path, home: Home) -> None:
+    """Exit 5 where the run is complete; where work is left, the exit code and the last line are those of the run."""
+    with served(tmp_path / "sandbox") as sandbox:
+        where = {name: ITEM[name] for name in ("owner", "repo")}
+        items = [{**where, "path": f"none/{number}"} for number in range(50)]
+        read = {"read": {"operation": "contents.get", "items": items}}
+        home.manifest(sandbox.base_url, read, limits={"failures": 3, "concurrency": 1})
+        assert home.run("run", "manifest.yaml", "--run-dir", "run", *QUIET).exit_code == 3
+        (home.folder / "run/report.html").unlink()
+        (home.folder / "run/report.html").mkdir()
+        for options, exit_code in (((), 3), (("--failures", "100%"), 5)):
+            ran = home.run("resume", "run", *QUIET, *options)
+            assert "the report can't be written" in ran.err
+            assert ran.exit_code == exit_code, ran.err
+            assert (ran.err.splitlines()[-1] == "bulk resume run") == (exit_code == 3), ran.err
 
 
 def test_a_schedule_overwrites_nothing(home: Home) -> None:

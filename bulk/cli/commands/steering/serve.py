@@ -1,5 +1,7 @@
 """`bulk serve`: the page for the fleet, on loopback."""
 
+import contextlib
+import errno
 import os
 import signal
 from pathlib import Path
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 PORT = 8422
 CONNECTIONS = 4_000
 """Connections that the page has room for, if the system allows (count): more than there are tabs."""
+_PORT_TAKEN = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
 SHORTEST_KEY, MOST_KEY_BYTES = 16, 4_096
 
 
@@ -92,6 +95,8 @@ def serve(
     try:
         event_loop.run(lambda: _served(settings, has_key_file=metrics_key is not None))
     except OSError as error:
+        if error.errno not in _PORT_TAKEN:
+            raise
         raise UsageError(f"port {port} can't be used: {error.strerror or error}; --port 0 takes any free one") from None
     return 0
 
@@ -126,6 +131,9 @@ def _kept_key(path: Path) -> str:
             with open(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w", encoding="utf-8") as file:
                 file.write(key + "\n")
         except OSError as error:
+            if not isinstance(error, FileExistsError):  # no half of a key stays
+                with contextlib.suppress(OSError):
+                    path.unlink()
             raise UsageError(f"--metrics-key: {path} can't be written: {error.strerror}") from None
     except OSError as error:
         raise UsageError(f"--metrics-key: {path} can't be read: {error.strerror}") from None
