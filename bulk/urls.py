@@ -30,6 +30,8 @@ MOST_DIGITS = 9
 
 ROUND_SIZES = frozenset((*range(10, 100, 10), 15, 25, 75, 16, 32, 64))
 """Sizes at which a platform may cut its pages, whatever was asked for (entries)."""
+LEAST_CUT = 10
+"""No platform is taken to cut its pages at fewer entries (count)."""
 
 
 def segment(name: str | int) -> str:
@@ -167,12 +169,16 @@ def has_later_page(headers: Mapping[str, str], page: int) -> bool:
     return number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS and int(number) > page
 
 
-def page_size(entries: int, asked: int) -> int:
+def page_size(entries: int, asked: int, *, is_certain: bool = False) -> int:
     """Return how many entries a page may hold where `asked` were asked for, and the first page has `entries`.
 
     A platform may give fewer than were asked for, so that a round number of them may be all that a page holds.
+
+    Args:
+        is_certain: whether any number from `LEAST_CUT` on may be all that a page holds.
     """
-    return entries if entries >= asked or entries in ROUND_SIZES else asked
+    is_cut = entries >= LEAST_CUT if is_certain else entries in ROUND_SIZES
+    return entries if entries >= asked or is_cut else asked
 
 
 def within_base(target: str, base_url: str, current: str) -> str | None:

@@ -15,7 +15,7 @@ import anyio
 from bulk.bundle.item_files import load_files, refuse_changes
 from bulk.bundle.secret_fields import SecretPlaces, load_secrets
 from bulk.capabilities import ChangesThings, FileError, HoldsSecrets, PlannedOnce, SkipsUnchanged, TakesFiles
-from bulk.execute.item_run import ItemRun
+from bulk.execute.item_run import APPLIED_BEFORE, ItemRun
 from bulk.execute.preview import look
 from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.requests.retry_budget import RetryBudget
@@ -25,7 +25,7 @@ from bulk.execute.writes.recent_writes import may_create, names_made
 from bulk.execute.writes.settle import LostWrite
 from bulk.ledger.records import Intent
 from bulk.manifest.manifest import Entry
-from bulk.model import Effect, ErrorCode, Lost, Outcome, OutcomeKind, failed, unchanged, unknown
+from bulk.model import Effect, ErrorCode, Lost, Outcome, OutcomeKind, failed, succeeded, unchanged, unknown
 from bulk.operation import AnyOperation, Item
 from bulk.platform.cache.sent_writes import SentWrites
 from bulk.redaction import remember
@@ -36,6 +36,7 @@ log = logging.getLogger("bulk.execute")
 _OF_READS, _OF_WRITES = (OutcomeKind.FAILED,), (OutcomeKind.FAILED, OutcomeKind.UNCHANGED)
 """Outcomes that may hold for a moment only: not every copy of the platform shows at once what was just written."""
 
+_STILL = "an earlier answer was lost, and whether that send was done can't be told"
 AT_ONCE = 2
 """Items whose files are read and converted at once (count): the objects of a large bill take ten times its bytes."""
 
@@ -71,6 +72,7 @@ class ItemRunner:
         self._secrets, self._began_at = secrets, began_at
         self._lost_writes: dict[tuple[int, int], LostWrite] = {}
         self._refused_writes: dict[tuple[int, int], LostWrite] = {}
+        self._overwritten = dict(resume_state.overwritten)
         self.doubt(resume_state.open_intents)
 
     def doubt(self, open_intents: Mapping[tuple[int, int], Intent]) -> None:
@@ -121,7 +123,7 @@ class ItemRunner:
                 else:
                     outcome = await life.go_on(ended, RetryBudget(served))
             if not operation.is_read:
-                self._remember(operation, item, life.effect, outcome, tally)
+                outcome = self._remembered(operation, entry, item, life.effect, outcome, tally)
             if digest:
                 self._note_sent(operation, item, outcome, digest)
             return outcome
@@ -152,15 +154,24 @@ class ItemRunner:
         if self._sent_writes is not None and outcome.kind is OutcomeKind.SUCCEEDED:
             self._sent_writes.note(_place(operation, item), digest, self.shared.clock.now())
 
-    def _remember(
-        self, operation: AnyOperation, item: Item, effect: Effect | None, outcome: Outcome, tally: ItemTally
-    ) -> None:
-        """Remember what a write has changed, for the items that come to the same thing later."""
+    def _remembered(
+        self,
+        operation: AnyOperation,
+        entry: Entry,
+        item: Item,
+        effect: Effect | None,
+        outcome: Outcome,
+        tally: ItemTally,
+    ) -> Outcome:
+        """Remember what a write has changed, for the items that come to the same thing later; return its outcome."""
+        if self._overwritten:
+            outcome = _in_doubt_still(outcome, self._overwritten.pop((entry.job, entry.index), None), tally)
         if may_create(operation, effect):
             tally.new_names = names_made(operation, item, effect, outcome)
             self.shared.recent_creations.add(tally.new_names, self.shared.clock.monotonic())
         if not tally.is_alone or tally.new_names or isinstance(operation, ChangesThings):
             self.shared.recent_writes.add(operation, item, effect, outcome, self.shared.clock.monotonic())
+        return outcome
 
     async def complete(self, operation: AnyOperation, entry: Entry) -> Item:
         """Return the item as it is sent: files and secrets inline, and what the plan fixes.
@@ -179,7 +190,8 @@ class ItemRunner:
 
     def is_in_doubt(self, entry: Entry) -> bool:
         """Return whether a write of this item was sent and its answer lost."""
-        return (entry.job, entry.index) in self._lost_writes
+        key = entry.job, entry.index
+        return key in self._lost_writes or key in self._overwritten
 
     def lost_write(self, entry: Entry, lost_write: LostWrite) -> None:
         """Note that a write that this item shares was lost: it is settled when the item is next worked on."""
@@ -194,6 +206,18 @@ class ItemRunner:
         if lost_write is not None:
             tally.started_at, tally.started = lost_write.lost.sent_at, self.shared.clock.monotonic()
         return lost_write
+
+
+def _in_doubt_still(outcome: Outcome, sent: Intent | None, tally: ItemTally) -> Outcome:
+    """Return how an item ends that was to overwrite what is there, and has written nothing: whether what was `sent` for
+    it before was done is as unknown as it was, unless all is as asked for."""
+    if sent is None or outcome.kind in (OutcomeKind.SUCCEEDED, OutcomeKind.UNKNOWN):
+        return outcome
+    tally.before = sent.before
+    if outcome.error is None:
+        return succeeded(outcome.result, note=APPLIED_BEFORE, payload=outcome.payload)
+    why = f"{_STILL}; what came last: {outcome.error.message}"
+    return unknown(why, http_status=outcome.http_status, result=outcome.result)
 
 
 def _place(operation: AnyOperation, item: Item) -> str:

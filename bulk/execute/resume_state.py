@@ -36,6 +36,7 @@ class ResumeState:
         recent_writes: what was changed last, which a copy of the platform may not show yet.
         recent_creations: what was created last, likewise.
         unsuccessful: indexes of items that ended without success, by job number; only of jobs that are needed by key.
+        overwritten: open intents of writes that begin anew, and overwrite whatever is there; see `without_comparing`.
     """
 
     progress: Sequence[JobProgress]
@@ -44,13 +45,15 @@ class ResumeState:
     recent_writes: RecentWrites
     recent_creations: RecentCreations
     unsuccessful: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    overwritten: Mapping[tuple[int, int], Intent] = field(default_factory=dict)
 
     def without_comparing(self) -> "ResumeState":
-        """Return this state without the open intents of writes that change what is there: those begin anew, and
+        """Return this state with the open intents of writes that change what is there set aside: those begin anew, and
         overwrite whatever is there now. A creation is still looked for before it is sent again."""
         changes = (Effect.COMPARE_AND_SWAP, Effect.SET)
-        kept = {key: sent for key, sent in self.open_intents.items() if sent.effect not in changes}
-        return replace(self, open_intents=kept)
+        aside = {key: sent for key, sent in self.open_intents.items() if sent.effect in changes}
+        kept = {key: sent for key, sent in self.open_intents.items() if key not in aside}
+        return replace(self, open_intents=kept, overwritten=aside)
 
 
 @dataclass(frozen=True, slots=True)

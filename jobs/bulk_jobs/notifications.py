@@ -46,6 +46,7 @@ _NOT_FIXED = (
     "give last_read_at, or put the clock right"
 )
 _NOTHING_TO_MARK = "the platform answered that there is nothing to mark (status 304), and none is unread"
+_NONE_IS_LEFT = "the answer did not show it; none is unread"
 _NOT_SO = "the platform answered that there is nothing to mark (status 304), and it is unread"
 
 Moment = Annotated[
@@ -119,7 +120,8 @@ class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
                allows.
     Category:  core. Lane: all notifications.
     Result:    last_read_at, and the platform's message where it goes on in the background.
-    Lost answer: the request is repeated with the same last_read_at: marking twice is marking once.
+    Lost answer: the request is repeated with the same last_read_at: marking twice is marking once; after an answer of
+               success that proves nothing, unless none is unread.
     Source:    Notifications, PUT /notifications.
     """
 
@@ -128,8 +130,9 @@ class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
     Item = MarkNotificationsItem
     is_read = False
     settled_by = (
-        "Nothing is read: the request is sent again with the same last_read_at, which was fixed when the run was "
-        "begun, so that marking twice is marking once."
+        "The request is sent again with the same last_read_at, which was fixed when the run was begun, so that marking "
+        "twice is marking once. Only after an answer of success that proves nothing the unread threads are read first: "
+        "where there are none, it was done."
     )
     example: ClassVar = {"last_read_at": "2025-05-15T00:00:00Z", "wait": True}
 
@@ -171,7 +174,11 @@ class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
         return (yield from self._follow(item.last_read_at, result))
 
     def settle(self, item: MarkNotificationsItem, lost: Lost) -> Settling:
-        yield from ()
+        is_accepted = lost.status is not None and lost.status < 300
+        if is_accepted and item.last_read_at is not None and item.read is not False:
+            left = yield _unread(item.last_read_at)
+            if not left.body:
+                return succeeded({"last_read_at": item.last_read_at}, note=_NONE_IS_LEFT)
         return Undecided("whether the notifications were marked as read is not known")
 
     def _follow(self, last_read_at: str, result: dict[str, str]) -> Steps:

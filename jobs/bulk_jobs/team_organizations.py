@@ -109,7 +109,7 @@ class AssignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organiz
 
     def steps_combined(self, items: Sequence[AssignmentItem]) -> CombinedSteps:
         # a list of more pages than there are items is no saving
-        listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS, most_pages=len(items))
+        listing = yield from teams.read_before(items[0], [item.org for item in items], most_pages=len(items))
         if listing.flaw is not None:
             return [None] * len(items)
         before = by_login(listing.entries)
@@ -221,7 +221,8 @@ class UnassignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organ
 class AddTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[TeamAdditions]):
     """Assign an enterprise team to several organizations at once.
 
-    Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are not assigned yet.
+    Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are not assigned yet. Where it
+               has none or more than 100, and some are not assigned yet, its list is read twice.
     Category:  core. Lane: the team.
     Combined:  items of a team, one behind the other, with up to 100 names: its list is read once, what it lacks is sent
                in one POST …/add.
@@ -252,7 +253,8 @@ class AddTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[TeamAd
         return outcome
 
     def steps_combined(self, items: Sequence[OrganizationsItem]) -> CombinedSteps:
-        listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS)
+        slugs = [slug for item in items for slug in item.organization_slugs]
+        listing = yield from teams.read_before(items[0], slugs)
         if listing.flaw is not None:
             return [listing.flaw] * len(items)
         before = set(by_login(listing.entries))

@@ -70,19 +70,22 @@ def test_plan_asks_for_the_limits_and_nothing_else(home: Home, sandbox: Served) 
     assert [path.name for path in home.folder.iterdir()] == ["manifest.yaml"]
 
 
-def test_a_plan_without_an_answer_about_limits(home: Home, tmp_path: Path) -> None:
-    """Nothing ever answers `GET /rate_limit`, which a run passes by: the plan, and the rehearsal, count with no limits,
-    and say so. Where nothing can be sent, no platform is there (exit 3)."""
+@pytest.mark.parametrize(
+    ("fault", "said_of_it"), [("drop-before", ""), ("html", "status 502: "), ("unavailable", "status 503: ")]
+)
+def test_a_plan_without_an_answer_about_limits(home: Home, tmp_path: Path, fault: str, said_of_it: str) -> None:
+    """Nothing ever answers `GET /rate_limit`, or a gateway does with 5xx, which a run passes by: the plan, and the
+    rehearsal, count with no limits, and say so. Where nothing can be sent, no platform is there (exit 3)."""
     home.manifest("http://127.0.0.1:9/api/v3", readmes(20))
     assert home.run("plan", "manifest.yaml").exit_code == 3
     seed = {"repositories": {"organization": "acme-fleet", "count": 20, "readme_bytes": 100}}
-    with served(tmp_path / "mute", "--fault", "rate_limit:drop-before=1", seed=seed) as mute:
+    with served(tmp_path / "mute", "--fault", f"rate_limit:{fault}=1", seed=seed) as mute:
         home.manifest(mute.base_url, readmes(20))
         text, data = home.run("plan", "manifest.yaml"), home.run("plan", "manifest.yaml", "--json")
         rehearsed = home.run("rehearse", "manifest.yaml")
         assert home.run("rate-limit", "--base-url", mute.base_url).exit_code == 3
         assert home.run("run", "manifest.yaml").exit_code == 0
-    note = "limits not known: GET /rate_limit was not answered for default"
+    note = f"limits not known: GET /rate_limit did not tell those of default ({said_of_it}"
     assert (text.exit_code, "Budget core: 20 requests, limits not known." in text.out) == (0, True), text.err
     for said in (text, rehearsed):
         assert (said.exit_code, note in " ".join(said.out.split())) == (0, True), said.err

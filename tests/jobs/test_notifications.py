@@ -133,9 +133,17 @@ def test_wait_ends(interval, most_polls):
 
 
 def test_mark_all_settled():
-    """Nothing is read: with its moment fixed, the request is simply repeated."""
-    settled = settle(MARK, {"last_read_at": WHEN}, UNSEEN)
-    assert (settled.requests, settled.is_undecided) == ([], True)
+    """With its moment fixed, the request is simply repeated. Only after a success that proves nothing, which a gateway
+    may give for ever, the unread threads are read: where there are none, it was done."""
+    for status in (None, 502, 409):
+        settled = settle(MARK, {"last_read_at": WHEN}, UNSEEN, status=status)
+        assert (settled.requests, settled.is_undecided) == ([], True)
+    settled = settle(MARK, {"last_read_at": WHEN}, UNSEEN, reply(body=[thread().body]), status=202)
+    assert (len(settled.requests), settled.is_undecided) == (1, True)
+    settled = settle(MARK, {"last_read_at": WHEN}, UNSEEN, reply(body=[]), status=202)
+    assert settled.requests[0].is_poll
+    assert settled.outcome.result == {"last_read_at": WHEN, "note": "the answer did not show it; none is unread"}
+    assert settle(MARK, {"last_read_at": WHEN, "read": False}, UNSEEN, status=202).requests == []
 
 
 def test_mark_all_checks():

@@ -132,18 +132,33 @@ def test_add_of_what_is_there():
     assert (len(driven.requests), driven.outcome.kind) == (1, OutcomeKind.UNCHANGED)
 
 
+@pytest.mark.parametrize(("operation", "fields"), [(ADD, some("a", "b")), (ASSIGN, {**TEAM, "org": "a"})])
+def test_a_list_that_shows_nothing_is_read_twice_before_an_addition(operation, fields):
+    """An empty list may be a wrong answer, and a list of several pages may move while it is read: what the second
+    reading holds was there before, so that no undo takes it away. A list that holds all is read once."""
+    item = item_of(operation, **fields)
+    full = listed(*(f"org-{number}" for number in range(100)))
+    for first in ([LISTED], [full, LISTED]):
+        second = [listed("a", "b")] if first == [LISTED] else [full, listed("a", "b")]
+        driven = drive(operation.steps_combined([item] * 2), *first, *second)
+        assert [request.method for request in driven.requests] == ["GET"] * (len(first) + len(second))
+        assert driven.requests[-1].is_fresh
+        assert {outcome.kind for outcome in driven.ended} == {OutcomeKind.UNCHANGED}
+    assert len(drive(operation.steps_combined([item] * 2), listed("a", "b")).requests) == 1
+
+
 def test_add_in_chunks():
     """At most 100 names go into one call."""
     slugs = [f"org-{number}" for number in range(250)]
     answers = (listed(*slugs[place : place + 100]) for place in (0, 100, 200))
-    driven = run(ADD, some(*slugs), LISTED, *answers)
+    driven = run(ADD, some(*slugs), listed("x"), *answers)
     assert [len(request.body["organization_slugs"]) for request in driven.requests[1:]] == [100, 100, 50]
     assert driven.outcome.result == {"added": slugs, "present": []}
 
 
 def test_add_believes_the_answer_not_the_status():
     """A name that a 200 does not hold, and the team's list neither, is a failure that names it."""
-    driven = run(ADD, some("a", "typo"), LISTED, listed("a"), listed("a"))
+    driven = run(ADD, some("a", "typo"), listed("x"), listed("a"), listed("a"))
     assert (driven.error.code, "typo" in driven.error.message) == (ErrorCode.NOT_FOUND, True)
     assert driven.outcome.result == {"added": ["a"], "present": [], "missing": ["typo"]}
     assert driven.requests[2].is_fresh
@@ -151,7 +166,7 @@ def test_add_believes_the_answer_not_the_status():
 
 def test_add_with_an_answer_that_says_too_little():
     """Where the answer lacks names, the team's list decides."""
-    driven = run(ADD, some("a", "b"), LISTED, listed(), listed("a", "b"))
+    driven = run(ADD, some("a", "b"), listed("x"), listed(), listed("a", "b"))
     assert driven.outcome.result == {"added": ["a", "b"], "present": []}
 
 

@@ -1,7 +1,8 @@
 """What the platform says of the limits of credentials before a run: `plan`, `rehearse` and `rate-limit` ask for it.
 
 `GET /rate_limit` is free. A question that never leaves is an error, because no platform is in reach. One that leaves
-and gets no answer says nothing of the platform, as in a run: who plans goes on without limits and says so.
+and gets no answer, or one that tells no limits, such as a 5xx, says nothing of the platform, as in a run: who plans
+goes on without limits and says so.
 """
 
 import statistics
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from bulk.clock import Clock
 from bulk.errors import CredentialRefused, RunStopped
 from bulk.forecast import window_length
+from bulk.govern.first_contact import fault_of
 from bulk.govern.permits.accounts import CredentialSource
 from bulk.govern.rate_limit_poller import ASK_LIMITS, PATIENCE_S
 from bulk.govern.server_clock import ServerClock
@@ -18,11 +20,14 @@ from bulk.manifest.manifest import Platform
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.secrets import Secret
-from bulk.platform.classification import Limits, VerdictKind, classify, date_from_headers, limits_from_body
+from bulk.platform.classification import Limits, Verdict, VerdictKind, classify, date_from_headers, limits_from_body
 from bulk.platform.transport import Transport
 from bulk.status import BucketStatus
 
 NOT_ASKED = Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.CONNECTION, message="not asked")
+_FINAL = (VerdictKind.ACCEPTED, VerdictKind.UNAUTHORIZED, VerdictKind.LOCKED_OUT)
+"""Other answers tell no limits, and a run goes on without them."""
+SERVER_ERROR = 500
 SILENT_AFTER = 2
 """After this many questions in a row without an answer no further one is asked (count): each may take `PATIENCE_S`."""
 
@@ -33,7 +38,7 @@ class ToldLimits:
 
     Attributes:
         latency_s: how long an answer took (seconds); 0.0 where none came.
-        silent: credential -> how the question about its limits ended without an answer.
+        silent: credential -> how the question about its limits ended without an answer that tells them.
     """
 
     buckets: list[BucketStatus]
@@ -44,7 +49,7 @@ class ToldLimits:
     def notes(self) -> Iterator[str]:
         """What a plan has to say of credentials whose limits are not known."""
         for name, why in self.silent.items():
-            yield f"limits not known: GET /rate_limit was not answered for {name} ({why}); none are counted with"
+            yield f"limits not known: GET /rate_limit did not tell those of {name} ({why}); none are counted with"
 
 
 @dataclass(slots=True)
@@ -67,7 +72,7 @@ async def ask_limits(
     """Ask for the limits of each credential; of the first one `asks` times, to time all answers but the very first.
 
     Args:
-        may_be_silent: questions that leave and get no answer are no error.
+        may_be_silent: questions that leave and get no answer, or one that tells no limits, are no error.
 
     Raises:
         BulkError: the platform can't be reached, or refuses a credential or the question.
@@ -84,7 +89,11 @@ async def ask_limits(
         for name, token in tokens.items():
             answer = await _ask(transport, token, came, clock, asks if name == names[0] else 1)
             if isinstance(answer, Reply):
-                buckets += _told(platform, name, answer, came.time, clock)
+                verdict = classify(ASK_LIMITS, answer, platform.vendor)
+                if may_be_silent and verdict.kind not in _FINAL and not fault_of(answer):
+                    silent[name] = f"status {answer.status}: {verdict.message}"
+                else:
+                    buckets += _told(name, answer, verdict, came.time, clock)
             elif may_be_silent and answer.kind is FailureKind.LOST:
                 silent[name] = answer.message
             else:
@@ -93,13 +102,16 @@ async def ask_limits(
 
 
 async def _ask(transport: Transport, token: Secret, came: _Answers, clock: Clock, asks: int) -> Reply | Failure:
-    """Ask `asks` times, and return the newest answer with the status of the first one; a failure where none came."""
+    """Ask `asks` times, and return the newest answer with the status of the first one that is no 5xx; a failure where
+    none came."""
     answer: Reply | Failure = NOT_ASKED
     silent = 0
     for _ in range(asks):
         sent = clock.monotonic()
         heard = await transport.send(ASK_LIMITS, token, None)
-        if isinstance(answer, Failure) or (isinstance(heard, Reply) and heard.status == answer.status):
+        if isinstance(answer, Failure) or (
+            isinstance(heard, Reply) and (heard.status == answer.status or answer.status >= SERVER_ERROR)
+        ):
             answer = heard
         if isinstance(heard, Failure):
             silent += 1
@@ -114,9 +126,8 @@ async def _ask(transport: Transport, token: Secret, came: _Answers, clock: Clock
     return answer
 
 
-def _told(platform: Platform, name: str, answer: Reply, time: ServerClock, clock: Clock) -> Iterator[BucketStatus]:
+def _told(name: str, answer: Reply, verdict: Verdict, time: ServerClock, clock: Clock) -> Iterator[BucketStatus]:
     """Yield the buckets of a credential, as an answer tells of them."""
-    verdict = classify(ASK_LIMITS, answer, platform.vendor)
     if verdict.kind is VerdictKind.UNAUTHORIZED:
         raise CredentialRefused(name, f"the platform refused the credential {name!r} (401): {verdict.message}")
     if verdict.kind is not VerdictKind.ACCEPTED:

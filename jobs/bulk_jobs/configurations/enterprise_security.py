@@ -6,7 +6,7 @@ repositories can't, so that is never called verified. Source: specification, Leg
 analysis; operations.md.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
@@ -14,18 +14,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from bulk import urls
-from bulk.capabilities import ChangesThings, Conflict, DecidesState, Irreversible, Returns, Undo, Undoable
-from bulk.model import (
-    Effect,
-    Lost,
-    NotApplied,
-    Reply,
-    Request,
-    Undecided,
-    succeeded,
-    unchanged,
-    unknown,
-)
+from bulk.capabilities import ChangesThings, Conflict, DecidesState, Irreversible, LooksBack, Returns, Undo, Undoable
+from bulk.model import Effect, Lost, NotApplied, Reply, Request, Undecided, succeeded, unchanged, unknown
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
 from bulk_jobs import accesses
@@ -37,6 +27,12 @@ UNREADABLE = "advanced_security_enabled_new_user_namespace_repos"
 """The setting that can be set but not read."""
 
 _UNREADABLE_NOTE = f"{UNREADABLE} can't be read back"
+_SLASH_NOTE = "the platform shows the link with a slash more or less at the end"
+_LOST = "the answer was lost; the settings are as asked for"
+_THIRD = (
+    "the answer of the {method} was lost, and the link is neither as before nor as asked for: whether it was changed "
+    "before somebody else changed it can't be told"
+)
 _UNVERIFIED = "started; nothing that can be read shows when it is done in all repositories"
 
 Product = Literal[
@@ -113,6 +109,7 @@ SETTINGS = tuple(
 
 
 class UpdateEnterpriseSecurity(
+    LooksBack[UpdateEnterpriseSecurityItem],
     ChangesThings[UpdateEnterpriseSecurityItem],
     DecidesState[UpdateEnterpriseSecurityItem],
     Undoable[UpdateEnterpriseSecurityItem],
@@ -125,7 +122,8 @@ class UpdateEnterpriseSecurity(
     Refused:   two items of a manifest that give one setting different values, unless `allow_overwrites` is true on the
                later item's job, or that job needs the other's.
     Result:    the settings that were asked for.
-    Lost answer: the settings are read and compared; where they differ, the request is repeated.
+    Lost answer: the settings are read and compared; where they differ, the request is repeated, unless the link is
+               neither as before nor as asked for: then nobody knows.
     Source:    Legacy enterprise code security and analysis, PATCH /enterprises/{enterprise}/code_security_and_analysis.
     """
 
@@ -136,7 +134,8 @@ class UpdateEnterpriseSecurity(
     most_requests = 2
     settled_by = (
         "The settings are read and compared with those asked for: where all are so, they were changed. Where not, the "
-        "request is sent again; while the first is still in progress the platform refuses it, and that is waited out."
+        "request is sent again; while the first is still in progress the platform refuses it, and that is waited out. "
+        "Where the link is neither as before nor as asked for, once the settle time is over, it ends as unknown."
     )
     example: ClassVar = {
         "enterprise": "acme",
@@ -186,7 +185,7 @@ class UpdateEnterpriseSecurity(
         if _is_so(given, found) and UNREADABLE not in given:
             return unchanged(given)
         if item.expect is not None:
-            differing = [name for name in item.expect if not _is_so({name: item.expect[name]}, found)]
+            differing = [name for name, value in item.expect.items() if not _is_left({name: value}, found)]
             as_wanted = [name for name in given if name != UNREADABLE and _is_so({name: given[name]}, found)]
             conflict = refusals.unexpected(f"enterprise {item.enterprise}", differing, as_wanted)
             if conflict is not None:
@@ -204,20 +203,31 @@ class UpdateEnterpriseSecurity(
             return succeeded(given, note=f"{note}; {_UNREADABLE_NOTE}" if UNREADABLE in given else note)
         for pause_s in polling.pauses():
             looked = yield _look(item, is_fresh=True, pause_s=pause_s)
-            if _is_so(given, looked.body):
-                return succeeded(given, note=_UNREADABLE_NOTE if UNREADABLE in given else None)
+            if _has_become(given, found, looked.body):
+                return succeeded(given, note=_note(given, looked.body))
         return unknown(f"the platform accepted the change and did not show it after {polling.MOST_S:.0f} seconds")
+
+    def steps_to_look_back(self, item: UpdateEnterpriseSecurityItem) -> Steps:
+        given = _given(item)
+        found = yield _look(item)
+        differing = [name for name, value in given.items() if not _is_left({name: value}, found.body)]
+        return refusals.not_as_left(f"enterprise {item.enterprise}", differing) if differing else unchanged(given)
 
     def settle(self, item: UpdateEnterpriseSecurityItem, lost: Lost) -> Settling:
         given = _given(item)
         found = yield _look(item, is_fresh=True)
-        if not _is_so(given, found.body):
+        before = lost.before if isinstance(lost.before, dict) else {}
+        if not _has_become(given, before, found.body):
+            if LINK in before and LINK in given and _is_third(given[LINK], before[LINK], found.body.get(LINK)):
+                told = {"wanted": given[LINK], "before": before[LINK], "found": found.body.get(LINK)}
+                return Undecided(_THIRD.format(method=lost.method), found={LINK: told})
             if not all(_is_told(name, found.body.get(name)) for name in given):
                 return Undecided("a switch is shown as neither on nor off")
             return NotApplied("the settings are not as asked for")
         if UNREADABLE in given:
             return Undecided(_UNREADABLE_NOTE)
-        return succeeded(given, note="the answer was lost; the settings are as asked for")
+        note = _note(given, found.body)
+        return succeeded(given, note=f"{_LOST}; {note}" if note else _LOST)
 
     def undo(self, item: UpdateEnterpriseSecurityItem, before: Any, result: Any) -> Undo | Irreversible:
         if not isinstance(before, dict) or not before:
@@ -309,6 +319,35 @@ def _is_so(given: dict[str, Any], shown: Any) -> bool:
         for name, value in given.items()
         if name != UNREADABLE
     )
+
+
+def _is_left(given: Mapping[str, Any], shown: Any) -> bool:
+    """Return whether all settings that can be read are as a run has left them; the platform may have given the link a
+    slash at its end, or taken it away."""
+    others = {name: value for name, value in given.items() if name != LINK}
+    return _is_so(others, shown) and (LINK not in given or _loosely(shown.get(LINK)) == _loosely(given[LINK]))
+
+
+def _has_become(given: dict[str, Any], before: Mapping[str, Any], shown: Any) -> bool:
+    """Return whether a change of these settings shows. A slash at the end of the link counts only where nothing else of
+    it was to be changed."""
+    is_more = LINK in given and LINK in before and _loosely(before[LINK]) != _loosely(given[LINK])
+    return _is_left(given, shown) if is_more else _is_so(given, shown)
+
+
+def _is_third(wanted: Any, before: Any, found: Any) -> bool:
+    """Return whether a link is neither as before nor as asked for."""
+    return _loosely(found) not in (_loosely(before), _loosely(wanted))
+
+
+def _loosely(link: Any) -> Any:
+    return normal_forms.url(link or "")
+
+
+def _note(given: dict[str, Any], shown: Any) -> str | None:
+    """Return a note on settings that can't be read back, or are shown otherwise than they were given."""
+    notes = [_UNREADABLE_NOTE] if UNREADABLE in given else []
+    return "; ".join(notes if _is_so(given, shown) else [*notes, _SLASH_NOTE]) or None
 
 
 def _form(name: str, value: Any) -> Any:

@@ -85,10 +85,12 @@ def settled(
             return _undecided("as asked for, and which of them is ours can't be told", equal, shown)
     if not new:
         return NotApplied(f"{kind} that is new is not there")
-    fields = sorted({field for thing in new for field in differences(thing)})
-    return _undecided(f"not as asked for ({', '.join(fields)}); it may be ours, shown otherwise", new, shown)
+    fields = ", ".join(sorted({field for thing in new for field in differences(thing)}))
+    ours = "it" if len(new) == 1 else "one of them"
+    return _undecided(f"not as asked for ({fields}); {ours} may be ours, shown otherwise", new, shown)
 
 
 def _undecided(why: str, things: Sequence[Thing], shown: Callable[[Thing], Any]) -> Undecided:
-    numbers = " and ".join(str(thing["id"]) for thing in things)
-    return Undecided(f"{numbers} is new and {why}", found=[shown(thing) for thing in things])
+    *others, last = (str(thing["id"]) for thing in things)
+    numbers = f"{', '.join(others)} and {last} are" if others else f"{last} is"
+    return Undecided(f"{numbers} new and {why}", found=[shown(thing) for thing in things])

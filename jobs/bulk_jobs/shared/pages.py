@@ -77,7 +77,8 @@ def read_all(
         field: the field of an object that has the entries; None where a page is the array itself.
         per_page: entries asked for in one page (count, 1..100; notifications take 50).
         accept: statuses of the first page that the caller wants to see; later pages must be 200.
-        is_fresh: whether to read past the store of kept answers, as read-backs must.
+        is_fresh: whether to read past the store of kept answers, as read-backs must. What such a list lacks matters, so
+            a page without a `Link` counts as cut from 10 entries on.
         pause_s, is_poll: for the first page, see `Request`.
         parameters: further parameters of the query; one that is None is left out.
     """
@@ -87,7 +88,7 @@ def read_all(
     entries: list[dict[str, Any]] = []
     before: list[Any] = []
     first: Any = None
-    seen, is_unchanged, is_linked, empty = {_sorted(asked)}, True, False, 0
+    seen, is_unchanged, is_linked, is_cut, empty = {_sorted(asked)}, True, False, False, 0
     while True:
         reply = yield request
         if reply.status != 200:
@@ -102,11 +103,13 @@ def read_all(
         before, empty = found, 0 if found else empty + 1
         is_unchanged = is_unchanged and reply.is_unchanged
         if len(seen) == 1:
-            first = reply.body
-            per_page = per_page if is_linked else urls.page_size(len(found), per_page)
+            first, is_cut = reply.body, not is_linked and len(found) < per_page
+            per_page = per_page if is_linked else urls.page_size(len(found), per_page, is_certain=is_fresh)
             asked = urls.query(**parameters, per_page=per_page)
         if not _goes_on(reply, len(seen), is_full=not is_linked and len(found) >= per_page):
-            return Listing(entries=entries, pages=len(seen), first=first, is_unchanged=is_unchanged)
+            # a page that nothing follows was not cut at all
+            count = len(seen) - (empty if is_cut else 0)
+            return Listing(entries=entries, pages=count, first=first, is_unchanged=is_unchanged)
         following = _query_of_next(reply, path, asked, len(seen) + 1)
         flaw = _flaw_of_next(following, seen, most_pages, empty)
         if following is None or flaw:

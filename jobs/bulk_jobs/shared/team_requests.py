@@ -131,6 +131,19 @@ def _look_at(item: TeamItem, org: str, *, is_fresh: bool) -> Request:
     return Request(method="GET", path=path, accept=_FOUND_OR_NOT, is_fresh=is_fresh, proof=proof_of(org))
 
 
+def read_before(
+    item: TeamItem, slugs: Iterable[str], most_pages: int = pages.MOST_PAGES
+) -> Generator[Request, Reply, pages.Listing]:
+    """Read the team's list before `slugs` are assigned. Where it lacks some of them, and is empty or has several pages,
+    it is read twice: an undo would take away what a wrong answer, or a list that moved, did not show."""
+    listing = yield from pages.read_all(path(item), ORGANIZATIONS, most_pages=most_pages)
+    assigned = by_login(listing.entries)
+    if listing.flaw is not None or not divided(slugs, assigned)[1] or (assigned and listing.pages == 1):
+        return listing
+    again = yield from pages.read_all(path(item), ORGANIZATIONS, is_fresh=True, most_pages=most_pages)
+    return msgspec.structs.replace(again, entries=[*listing.entries, *again.entries])
+
+
 def read_assigned(
     item: TeamItem, slugs: Iterable[str], most_pages: int = pages.MOST_PAGES
 ) -> Generator[Request, Reply, tuple[set[str], Outcome | None]]:

@@ -13,7 +13,7 @@ from bulk_jobs.configurations.enterprise_security import (
     UpdateEnterpriseSecurity,
 )
 from bulk_jobs.shared import polling
-from tests.jobs.driver import flaws, item_of, reply, run, settle
+from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
 
 GET, UPDATE, ENABLE = GetEnterpriseSecurity(), UpdateEnterpriseSecurity(), EnableSecurityProduct()
 URL = "/enterprises/acme/code_security_and_analysis"
@@ -93,6 +93,38 @@ def test_a_link_may_be_shown_in_another_form(asked, shown):
     undo = UPDATE.undo(item_of(UPDATE, **{**ACME, LINK: "https://x"}), {LINK: shown}, {})
     assert isinstance(undo, Undo)
     assert undo.item[LINK] == (shown or None)
+
+
+def test_a_slash_that_the_platform_adds_to_a_link_is_no_change_of_somebody_else():
+    """A link that shows with a slash more counts as done once it was another one before: while it is followed, after a
+    lost answer, for an undo and for a look back. Where only the slash was to change, it counts."""
+    asked, shown = {**ACME, LINK: "https://x/help"}, reply(body={**ON, LINK: "https://x/help/"})
+    before = reply(body={**ON, LINK: "https://x"})
+    followed = run(UPDATE, {**asked, "wait": True}, before, reply(204), shown)
+    assert "a slash more or less" in followed.outcome.result["note"]
+    settled = settle(UPDATE, asked, {LINK: "https://x"}, shown, method="PATCH")
+    assert "a slash more or less" in settled.outcome.result["note"]
+    back = {**ACME, LINK: None, "expect": {LINK: "https://x/help"}}
+    assert run(UPDATE, back, shown, reply(204)).outcome.kind is OutcomeKind.SUCCEEDED
+    assert drive(UPDATE.steps_to_look_back(item_of(UPDATE, **asked)), shown).outcome.kind is OutcomeKind.UNCHANGED
+    assert run(UPDATE, asked, shown, reply(204)).requests[1].body == {LINK: "https://x/help"}
+    assert settle(UPDATE, asked, {LINK: "https://x/help/"}, shown, method="PATCH").is_undone
+
+
+def test_a_link_of_somebody_else_is_left():
+    """After a lost answer a link that is neither as before nor as asked for may have been written over ours."""
+    asked, theirs = {**ACME, LINK: "https://ours", SCANNING: True}, reply(body={**ON, LINK: "https://theirs"})
+    settled = settle(UPDATE, asked, {LINK: None, SCANNING: False}, theirs, method="PATCH")
+    assert settled.is_undecided
+    assert settled.ended.found[LINK] == {"wanted": "https://ours", "before": None, "found": "https://theirs"}
+    assert settle(UPDATE, asked, UNSEEN, theirs, method="PATCH").is_undone
+
+
+def test_a_look_back_takes_what_can_not_be_read_as_it_was_sent():
+    """A setting that nobody can read has not moved because of that; another one that is otherwise has."""
+    item = item_of(UPDATE, **{**ASKED, UNREADABLE: True})
+    assert drive(UPDATE.steps_to_look_back(item), reply(body=ON)).outcome.kind is OutcomeKind.UNCHANGED
+    assert drive(UPDATE.steps_to_look_back(item), reply(body=OFF)).error.code is ErrorCode.CONFLICT
 
 
 def test_null_is_sent_as_null():

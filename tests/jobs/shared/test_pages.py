@@ -110,6 +110,21 @@ def test_pages_that_are_smaller_than_was_asked_for_are_followed(size: int):
     assert len(read(page([1], "page=2"), page(first)).requests) == 2
 
 
+@pytest.mark.parametrize("size", [10, 37, 99])
+def test_what_a_list_lacks_is_certain_wherever_its_pages_are_cut(size: int):
+    """Where absence matters, a page without links is followed from ten entries on. A list that ends there is read once,
+    and one that goes on twice."""
+    first, rest = [*range(size)], [*range(size, size + 3)]
+    driven = surely(page(first), page(rest), page(first), page(rest))
+    assert driven.requests[1].query == f"per_page={size}&page=2"
+    assert numbers(driven.ended.entries) == [*range(size + 3)]
+    for last in ([], first):
+        once = surely(page(first), page(last))
+        assert (numbers(once.ended.entries), once.ended.pages, len(once.requests)) == (first, 1, 2)
+    assert len(surely(page([*range(9)])).requests) == 1
+    assert len(surely(page(first, "page=2"), page([]), page(first, "page=2"), page([])).requests) == 4
+
+
 def test_a_link_to_the_last_page_alone_is_enough():
     """A platform that names the last page, and no next one, is asked for each page by its number up to that one; a
     last page that has no number, or is this one, ends the list."""

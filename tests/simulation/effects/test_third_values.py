@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bulk_jobs.shared.files import blobs
 from tests.simulation import invariants
 from tests.simulation.schedules import put
 from tests.simulation.wire.exchanges import Exchange
@@ -92,6 +93,43 @@ def _told_and_not_overwritten(folder: Path, operation: str, fate: Fate, *, is_ap
             assert len(made.effects()) == len(before) + 1
             (line,) = made.lines(manifest)
             assert line["outcome"] == "succeeded"
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("mode", ["replace", "ensure"])
+@pytest.mark.parametrize("fate", [DROP_AFTER, DROP_BEFORE], ids=["applied", "not applied"])
+def test_a_retry_that_overwrites_nothing_leaves_the_doubt(folder: Path, fate: Fate, mode: str) -> None:
+    """An item that replaces one blob alone is refused by what somebody else wrote, whatever `--overwrite` says: whether
+    it was done before that is as unknown as it was. Where all is as asked for by then, it was done, and is not
+    unchanged, so that an undo takes it back."""
+
+    async def main() -> None:
+        async with world(folder) as made:
+            meets(made, fate, lags=False)
+            witness = Witness(made)
+
+            def rival(exchange: Exchange) -> None:
+                if exchange.is_write and exchange.fate is fate:
+                    witness.write("repo-00000", "a", "theirs")
+
+            made.network.listeners.append(rival)
+            witness.write("repo-00000", "a", "before")
+            only = {"mode": mode, "sha": blobs.blob_sha(b"before")} if mode == "replace" else {}
+            item = put("repo-00000", "a", "ours", **only)
+            manifest = made.write("run", {"job": {"operation": "contents.put", "items": [item]}}, LIMITS)
+            assert (await made.run(manifest)).exit_code == 6
+            done = len(made.effects())
+            if mode == "replace":
+                for overwrites in (True, False, True):
+                    assert (await made.retry(manifest, overwrites=overwrites)).exit_code == 6
+                    (line,) = made.lines(manifest)
+                    assert (line["outcome"], "was lost" in line["error"]["message"]) == ("unknown", True)
+            witness.write("repo-00000", "a", "ours")
+            assert (await made.retry(manifest, overwrites=mode == "ensure")).exit_code == 0
+            (line,) = made.lines(manifest)
+            assert (line["outcome"], "was lost" in line["result"]["note"]) == ("succeeded", True)
+            assert len(made.effects()) == done
 
     simulate(main)
 
