@@ -53,6 +53,8 @@ _TELL_ITEMS = 5_000
 _TELL_BATCHES = 16
 _INLINE_BATCH = 1_000
 
+_FULL = "the disk is full; free some space, then give the same command again"
+
 
 def check(
     manifest: Manifest,
@@ -77,11 +79,11 @@ def check(
             return _Checking(manifest, workspace, stdin, progress or (lambda _: None), stack).run()
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise RunStopped(f"{workspace}: the disk is full") from error
+            raise RunStopped(f"{workspace}: {_FULL}") from error
         raise RunDirectoryError(f"{workspace} can't be written: {error.strerror}") from error
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-            raise RunStopped(f"{workspace}: the disk is full") from error
+            raise RunStopped(f"{workspace}: {_FULL}") from error
         raise RunDirectoryError(f"{workspace} can't be written: {error}") from error
 
 

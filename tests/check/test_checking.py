@@ -278,7 +278,7 @@ def test_a_full_disk_ends_with_exit_3(tmp_path):
     def full(items: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(RunStopped, match="the disk is full"):
+    with pytest.raises(RunStopped, match="the disk is full; free some space, then give the same command again"):
         check(manifest, workspace_in(tmp_path), progress=full)
     with pytest.raises(RunDirectoryError, match="can't be written"):
         check(manifest, tmp_path / "gone")
