@@ -343,6 +343,8 @@ async def _telling(request: web.Request, handler: Callable[[web.Request], Any]) 
         return refused(404, "there is no such run")
     except BulkError as error:
         return refused(503, str(error))
+    except ConnectionError:  # whoever asked has left
+        raise
     except OSError as error:  # a full disk, as where an index is made
         return refused(503, f"this machine can't do that: {error.strerror or type(error).__name__}")
     return answer
