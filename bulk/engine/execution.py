@@ -9,6 +9,7 @@ sends. The origin and the manifest, which a resume needs, are written before the
 killed at any moment leaves a directory from which `bulk resume` goes on.
 """
 
+import asyncio
 import logging
 import sys
 import threading
@@ -318,13 +319,14 @@ async def check_items(
     """
     parts = parts or FreshParts(workspace)
     started_at, is_left, at_rest = clock.now(), threading.Event(), anyio.Event()
+    loop = asyncio.get_running_loop()
 
     def tell(items: int) -> None:
         if is_left.is_set():
             raise _Left
         job = JobStatus(name="items", operation="check", items=None, outcomes={"checked": items})
         status = RunStatus(name=manifest.name, state="checking", at=clock.now(), started_at=started_at, jobs=(job,))
-        anyio.from_thread.run_sync(display.update, status)  # a display belongs to the thread of the event loop
+        loop.call_soon_threadsafe(display.update, status)  # a display belongs to the thread of the event loop
 
     def work() -> Checked:
         try:
