@@ -17,7 +17,7 @@ EFFECTIVE = 0
 
 @contextlib.contextmanager
 def closed(folder: Path) -> Iterator[None]:
-    """In the block, nothing in `folder` can be opened, by the superuser neither (in this thread, and those it starts).
+    """In the block, nothing in `folder` can be opened, not even by the superuser (in this thread, and those it starts).
 
     Raises:
         OSError: the right can't be given up here.

@@ -21,7 +21,8 @@ from bulk.exit_codes import RESUMABLE, STOPPED_EARLY, ExitCode
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 _CLOSED = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)
 _OF_RUNS = ("ledger.db", "origin.json", "audit.json")
-"""Files that a command looks for where it is told that a run, or the history of an audit, is."""
+"""Files that a command looks for where it is told that a run, or the history of an audit, is. Their names are not
+imported, because each error would load the ledger and the audits."""
 _MORE_MEMORY = "give this process more memory (ulimit -v, the limit of its container)"
 _NO_MEMORY = f"there is not enough memory: {_MORE_MEMORY}; nothing that was recorded is lost"
 
@@ -49,9 +50,8 @@ def _exit_code_of(error: BaseException, *, is_json: bool) -> int:
             return _misused(error, is_json=is_json)
         case click.exceptions.Exit():
             return error.exit_code
-        case click.Abort(
-            __cause__=EOFError() as cause
-        ):  # a module whose bytecode was cut short; Click takes it for Ctrl-D
+        case click.Abort(__cause__=EOFError() as cause):
+            # a full disk has cut the bytecode of a module short, and Click takes that for Ctrl-D
             return _bug(cause, is_json=is_json)
         case click.Abort() | KeyboardInterrupt():
             return _told(Interrupted("SIGINT", ExitCode.INTERRUPTED), is_json=is_json)

@@ -27,7 +27,7 @@ from bulk.status import BucketStatus
 NOT_ASKED = Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.CONNECTION, message="not asked")
 _FINAL = (VerdictKind.ACCEPTED, VerdictKind.UNAUTHORIZED, VerdictKind.LOCKED_OUT)
 """Other answers tell no limits, and a run goes on without them."""
-SERVER_ERROR = 500
+_SERVER_ERROR = 500
 SILENT_AFTER = 2
 """After this many questions in a row without an answer no further one is asked (count): each may take `PATIENCE_S`."""
 
@@ -110,7 +110,7 @@ async def _ask(transport: Transport, token: Secret, came: _Answers, clock: Clock
         sent = clock.monotonic()
         heard = await transport.send(ASK_LIMITS, token, None)
         if isinstance(answer, Failure) or (
-            isinstance(heard, Reply) and (heard.status == answer.status or answer.status >= SERVER_ERROR)
+            isinstance(heard, Reply) and (heard.status == answer.status or answer.status >= _SERVER_ERROR)
         ):
             answer = heard
         if isinstance(heard, Failure):

@@ -67,19 +67,25 @@ def test_what_somebody_else_wrote_after_a_refusal_is_not_overwritten(
     _told_and_not_overwritten(folder, operation, REFUSED[refused], is_applied="not" not in refused, lags=lags)
 
 
+def _rival(made: World, fate: Fate, path: str) -> Witness:
+    """Somebody who writes that file right after each write of ours that meets `fate`."""
+    witness = Witness(made)
+
+    def write(exchange: Exchange) -> None:
+        if exchange.is_write and exchange.fate is fate:
+            witness.write("repo-00000", path, "theirs")
+
+    made.network.listeners.append(write)
+    return witness
+
+
 def _told_and_not_overwritten(folder: Path, operation: str, fate: Fate, *, is_applied: bool, lags: bool) -> None:
     path, item, effect = WRITES[operation]
 
     async def main() -> None:
         async with world(folder) as made:
             meets(made, fate, lags=lags)
-            witness = Witness(made)
-
-            def rival(exchange: Exchange) -> None:
-                if exchange.is_write and exchange.fate is fate:
-                    witness.write("repo-00000", path, "theirs")
-
-            made.network.listeners.append(rival)
+            _rival(made, fate, path)
             manifest = made.write("run", {"job": {"operation": operation, "items": [item]}}, LIMITS)
             before = [effect] * is_applied
             for turn in (made.run, made.retry, made.retry):
@@ -107,13 +113,7 @@ def test_a_retry_that_overwrites_nothing_leaves_the_doubt(folder: Path, fate: Fa
     async def main() -> None:
         async with world(folder) as made:
             meets(made, fate, lags=False)
-            witness = Witness(made)
-
-            def rival(exchange: Exchange) -> None:
-                if exchange.is_write and exchange.fate is fate:
-                    witness.write("repo-00000", "a", "theirs")
-
-            made.network.listeners.append(rival)
+            witness = _rival(made, fate, "a")
             witness.write("repo-00000", "a", "before")
             only = {"mode": mode, "sha": blobs.blob_sha(b"before")} if mode == "replace" else {}
             item = put("repo-00000", "a", "ours", **only)
