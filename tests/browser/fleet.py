@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tests.browser.complaints import Complaints
 from tests.browser.pages import READY_MS
 
 if TYPE_CHECKING:
@@ -18,11 +19,11 @@ class Seen:
     """One tab.
 
     Attributes:
-        complaints: what the console said and errors of scripts. requests: addresses of what was asked for, and headers.
+        complaints: what the console said. requests: addresses of what was asked for, and headers.
     """
 
     page: Page
-    complaints: list[str] = field(default_factory=list)
+    complaints: Complaints
     requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
     def text(self, selector: str = "#view") -> str:
@@ -75,9 +76,7 @@ class Tabs:
             context.set_default_timeout(READY_MS)
             self._contexts.append(context)
         page = context.new_page()
-        seen = Seen(page)
-        page.on("console", lambda message: seen.complaints.append(message.text))
-        page.on("pageerror", lambda error: seen.complaints.append(str(error)))
+        seen = Seen(page, Complaints(page))
         page.on("request", lambda request: seen.requests.append((request.url, request.headers)))
         page.goto(f"{self.served.url}{path}" + (f"#key={self.served.key}" if has_key else ""))
         page.locator("html[data-ready=yes]").wait_for(state="attached")
@@ -85,11 +84,15 @@ class Tabs:
         return seen
 
     def close(self) -> None:
-        """Close them all: the console was silent, and nobody else was asked."""
-        for context in self._contexts:
-            context.close()
+        """Close them all: the console said what was expected and no more, and nobody else was asked."""
+        try:
+            for seen in self._seen:
+                seen.complaints.await_expected()
+        finally:
+            for context in self._contexts:
+                context.close()
         for seen in self._seen:
-            assert seen.complaints == [], seen.complaints
+            assert seen.complaints.unexpected() == []
             for url, headers in seen.requests:
                 assert url.startswith(self.served.url), url
                 assert not headers.get("referer"), (url, headers)

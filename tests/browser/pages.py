@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.browser.complaints import Complaints
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
@@ -32,12 +34,12 @@ class Opened:
 
     Attributes:
         ready_s: from the click to the page that can be searched (seconds).
-        complaints: what the console said and errors of scripts. requests: addresses of what was asked for.
+        complaints: what the console said. requests: addresses of what was asked for.
     """
 
     page: Page
+    complaints: Complaints
     ready_s: float = 0.0
-    complaints: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
     def rows(self) -> list[str]:
@@ -93,10 +95,7 @@ class Pages:
         self._contexts.append(context)
         context.set_default_timeout(READY_MS)
         page = context.new_page()
-        opened = Opened(page)
-        page.on("console", lambda message: opened.complaints.append(message.text))
-        page.on("pageerror", lambda error: opened.complaints.append(str(error)))
-        page.on("dialog", lambda dialog: opened.complaints.append(f"dialog {dialog.message}"))
+        opened = Opened(page, Complaints(page))
         page.on("request", lambda request: opened.requests.append(request.url))
         since = time.monotonic()
         page.goto(path.as_uri())
@@ -107,10 +106,14 @@ class Pages:
         return opened
 
     def close(self) -> None:
-        """Close them all; none has complained or asked for anything but its own file."""
-        for context in self._contexts:
-            context.close()
+        """Close them all; none has said what was not expected, or asked for anything but its own file."""
+        try:
+            for opened in self.opened:
+                opened.complaints.await_expected()
+        finally:
+            for context in self._contexts:
+                context.close()
         for opened in self.opened:
-            assert opened.complaints == []
+            assert opened.complaints.unexpected() == []
             assert len(opened.requests) == 1, opened.requests
             assert opened.requests[0].startswith("file://")

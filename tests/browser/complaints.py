@@ -1,0 +1,45 @@
+"""What the console of a tab says."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+COMPLAINT_S = 20.0
+"""So long may a complaint that is expected be under way: the browser tells of it later than of what it shows."""
+
+
+@dataclass
+class Complaints:
+    """What the console of one tab said, errors of its scripts, and dialogs.
+
+    Attributes:
+        expected: parts of what has to be said at least once; it may be said again, because a page asks again.
+    """
+
+    page: Page
+    said: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.said.append(f"dialog {dialog.message}"))
+
+    def await_expected(self) -> None:
+        """Wait until all that is expected has been said; the tab is still open."""
+        end = time.monotonic() + COMPLAINT_S
+        while (missing := self._missing()) and time.monotonic() < end:
+            self.page.wait_for_timeout(20)
+        assert not missing, (missing, self.said)
+
+    def unexpected(self) -> list[str]:
+        """All else."""
+        return [each for each in self.said if not any(part in each for part in self.expected)]
+
+    def _missing(self) -> list[str]:
+        return [part for part in self.expected if not any(part in each for each in self.said)]
