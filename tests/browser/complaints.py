@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Dialog, Page
 
 COMPLAINT_S = 20.0
 """So long may a complaint that is expected be under way: the browser tells of it later than of what it shows."""
@@ -28,7 +28,7 @@ class Complaints:
     def __post_init__(self) -> None:
         self.page.on("console", lambda message: self.said.append(message.text))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.said.append(f"dialog {dialog.message}"))
+        self.page.on("dialog", self._dismiss)
 
     def await_expected(self) -> None:
         """Wait until all that is expected has been said; the tab is still open."""
@@ -40,6 +40,11 @@ class Complaints:
     def unexpected(self) -> list[str]:
         """All else."""
         return [each for each in self.said if not any(part in each for part in self.expected)]
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        """Close a dialog that a script has opened: otherwise it would hold the page."""
+        self.said.append(f"dialog {dialog.message}")
+        dialog.dismiss()
 
     def _missing(self) -> list[str]:
         return [part for part in self.expected if not any(part in each for each in self.said)]

@@ -253,7 +253,12 @@ def test_what_was_deleted_is_named_with_the_way_out(home: Home, sandbox: Served)
         5,
         True,
     ), refused.err
-    assert "correct that, or restore it from a copy" in home.run("report", "run").err
+    for command in ("report", "resume"):
+        refused = home.run(command, "run")
+        assert (refused.exit_code, "correct that, or restore it from a copy" in refused.err) == (5, True), refused.err
+    results.write_bytes(lines[:-1])
+    cut = home.run("resume", "run")
+    assert (cut.exit_code, "results.jsonl was edited, or is an older copy" in cut.err) == (5, True), cut.err
     results.write_bytes(lines)
     assert home.run(*COMMAND).exit_code == 0
     assert len(sandbox.requests()) == asked

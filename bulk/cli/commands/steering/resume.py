@@ -47,10 +47,12 @@ def resume(
     from bulk.engine import commands
     from bulk.engine.surroundings import Surroundings
     from bulk.ledger.digests.file_digests import DIGESTS
+    from bulk.ledger.view import LedgerView
 
     run_state = asking.state_of(run_dir)
     # a process that is killed at its very end leaves a run that is complete, without the files that show it
     if run_state is not None and run_state.state == "complete" and (run_dir / DIGESTS).exists():
+        LedgerView(run_dir).refuse_edited()  # nothing else holds the lines of a run that is said to be complete
         return _say_complete(run_state, run_dir)
     if run_state is not None and run_state.is_live:
         _refuse_unheard([], settable.LIMITS, [str(run_dir)])
