@@ -154,10 +154,9 @@ def _kept(path: Path, run_dir: Path) -> contextlib.AbstractContextManager[object
 
 def _way_on(run_dir: Path) -> str:
     """Return the command that goes on with the run; this command again where nothing of it was written down yet."""
-    from bulk.engine.origin import NAME
-    from bulk.report.run_state import resuming
+    from bulk.ledger.directory import ORIGIN, resuming
 
-    if os.path.isfile(run_dir / NAME):  # noqa: PTH113 - Path.is_file raises where the folder may not be searched
+    if os.path.isfile(run_dir / ORIGIN):  # noqa: PTH113 - Path.is_file raises where the folder may not be searched
         return resuming(run_dir)
     return shlex.join(["bulk", *(click.get_current_context().find_object(tuple) or ())])
 

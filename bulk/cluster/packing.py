@@ -18,11 +18,11 @@ from bulk.bundle.index import INDEX
 from bulk.bundle.item_secrets import places_in, secrets_in
 from bulk.capabilities import HoldsSecrets, file_fields
 from bulk.engine.execution import MANIFEST
-from bulk.engine.origin import NAME as ORIGIN
 from bulk.engine.origin import Origin
 from bulk.errors import UsageError
 from bulk.execute.job_streams import JobStreams
 from bulk.items.sources import STDIN
+from bulk.ledger.directory import ORIGIN
 from bulk.manifest.derived_jobs import paths_of
 from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.reading import Overrides, read_manifest

@@ -32,7 +32,6 @@ from bulk.engine.agreement import planned_run
 from bulk.engine.agreement.approval import require_approval
 from bulk.engine.agreement.gates import WaveBudgets, decide, refuse_unknown_waves
 from bulk.engine.identity import identity_before_check, identity_of
-from bulk.engine.origin import NAME as ORIGIN
 from bulk.engine.origin import Origin
 from bulk.engine.perform import perform_waves
 from bulk.engine.run import Run
@@ -43,7 +42,7 @@ from bulk.execute.resume_state import ResumeState, begin
 from bulk.exit_codes import STOPPED_EARLY, ExitCode
 from bulk.ledger.companion_files import FreshParts, note_making, refuse_changed_parts
 from bulk.ledger.database import LEDGER
-from bulk.ledger.directory import Claim, unusable
+from bulk.ledger.directory import ORIGIN, Claim, unusable
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.opening import refuse_other_run
 from bulk.ledger.records import RunIdentity

@@ -12,13 +12,13 @@ from typing import Any, Self
 import msgspec
 
 from bulk.errors import RunDirectoryError
+from bulk.ledger.directory import ORIGIN
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides
 from bulk.redaction import redact_json
 from bulk.storage.private_files import read_regular
 
-NAME = "origin.json"
 LIMITS = ("concurrency", "reserve", "failures")
 """Limits that a resume keeps. `max_duration` holds for one process only, so that a resume can get to the end."""
 MASK = "***"
@@ -77,13 +77,13 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         """
         command = shlex.join(["bulk", "run", "MANIFEST", "--run-dir", str(run_dir)])
         try:
-            return msgspec.json.decode(read_regular(run_dir / NAME), type=cls)
+            return msgspec.json.decode(read_regular(run_dir / ORIGIN), type=cls)
         except OSError as error:
             LedgerView(run_dir)  # refuses what is no run directory
             why = "is not there" if isinstance(error, FileNotFoundError) else f"can't be read ({error.strerror})"
-            raise RunDirectoryError(f"{run_dir / NAME} {why}; this makes it again: {command}") from error
+            raise RunDirectoryError(f"{run_dir / ORIGIN} {why}; this makes it again: {command}") from error
         except msgspec.MsgspecError as error:
-            raise RunDirectoryError(f"{run_dir / NAME} is damaged; this makes it again: {command}") from error
+            raise RunDirectoryError(f"{run_dir / ORIGIN} is damaged; this makes it again: {command}") from error
 
     def text(self) -> bytes:
         """Return the content of the file; a secret in the command of a credential is masked."""

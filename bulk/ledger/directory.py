@@ -8,6 +8,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import shlex
 import socket
 import stat
 from collections.abc import Iterator
@@ -25,10 +26,11 @@ from bulk.storage.private_files import DIRECTORY_MODE, FILE_MODE, open_private, 
 
 LOCK = "run.lock"
 RESULTS = "results.jsonl"
+ORIGIN = "origin.json"
 
 BEFORE_LEDGER = (
     "manifest.yaml*",
-    "origin.json*",
+    f"{ORIGIN}*",
     "plan.json*",
     "control.sock",
     "index.db*",
@@ -190,6 +192,39 @@ def _is_locked(fd: int, how: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def no_ledger(run_dir: Path, error: OSError) -> RunDirectoryError:
+    """Return the error for a directory whose ledger can't be opened: it says what is there instead, and the way out."""
+    if isinstance(error, PermissionError) or (run_dir / LEDGER).exists():
+        return RunDirectoryError(f"{run_dir} is not a run directory: {LEDGER} can't be read: {error.strerror}")
+    if (run_dir / ORIGIN).is_file():
+        return not_begun(run_dir)
+    there = f"it has no {LEDGER}" if run_dir.is_dir() else "it is a file"
+    there = there if run_dir.exists() else "there is no such folder"
+    return RunDirectoryError(f"{run_dir} is not a run directory: {there}; `bulk runs` lists the runs below a folder")
+
+
+def not_begun(run_dir: Path) -> RunDirectoryError:
+    """Return the error for a run without a ledger: its check goes on, or was stopped."""
+    if is_held(run_dir):
+        return RunDirectoryError(
+            f"{run_dir} has not begun: its items are being checked; `bulk watch {quoted(run_dir)}` shows how far"
+        )
+    return RunDirectoryError(
+        f"{run_dir} has not begun: it ended while it was checked; to begin it: {resuming(run_dir)}"
+    )
+
+
+def resuming(run_dir: Path) -> str:
+    """Return the command that goes on with a run that has work left, ready for a shell."""
+    return f"bulk resume {quoted(run_dir)}"
+
+
+def quoted(run_dir: Path) -> str:
+    """Return the run directory as a word of a command, ready for a shell."""
+    place = str(run_dir)
+    return shlex.quote(f"./{place}" if place.startswith("-") else place)
 
 
 def _make(run_dir: Path) -> bool:

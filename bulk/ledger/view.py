@@ -18,7 +18,7 @@ import orjson
 
 from bulk.errors import RunDirectoryError
 from bulk.ledger.database import LEDGER, behind, has_table, open_reader, refuse_foreign
-from bulk.ledger.directory import RESULTS, Holder, is_held, read_holder
+from bulk.ledger.directory import RESULTS, Holder, is_held, no_ledger, read_holder
 from bulk.ledger.records import Action, Epoch, Minute, RunIdentity, StoredTally
 from bulk.ledger.results import lines_at, rewritten_path
 from bulk.ledger.rows import read_counts, read_elsewhere, read_identity, read_open, read_words
@@ -69,14 +69,7 @@ class LedgerView:
         try:
             refuse_foreign(self._path)
         except OSError as error:
-            raise RunDirectoryError(f"{run_dir} is not a run directory: {self._missing(error)}") from None
-
-    def _missing(self, error: OSError) -> str:
-        if isinstance(error, PermissionError) or self._path.exists():
-            return f"{LEDGER} can't be read: {error.strerror}"
-        there = f"it has no {LEDGER}" if self.run_dir.is_dir() else "it is a file"
-        there = there if self.run_dir.exists() else "there is no such folder"
-        return f"{there}; `bulk runs` lists the runs below a folder"
+            raise no_ledger(run_dir, error) from None
 
     def identity(self) -> RunIdentity:
         """Return the identity of the run; `jobs` in their order."""

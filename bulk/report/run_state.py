@@ -6,7 +6,6 @@ another machine holds the directory can't be known, so the time of its last stat
 no end and that does not go on is `lost`: its process was killed, or the power went.
 """
 
-import shlex
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import msgspec
 
 from bulk import exit_codes
 from bulk.errors import RunDirectoryError
+from bulk.ledger.directory import quoted, resuming
 from bulk.ledger.records import Epoch
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode
@@ -180,15 +180,15 @@ def _is_running(last: Epoch, view: LedgerView, now: float) -> bool:
 def next_command(run_state: RunState, run_dir: Path) -> str:
     """Return the command that goes on with the run, ready for a shell; empty where nothing is left to do."""
     if run_state.is_live and run_state.state != "paused":
-        return f"bulk watch {_quoted(run_dir)}"
+        return f"bulk watch {quoted(run_dir)}"
     if run_state.elsewhere:
         return run_state.elsewhere
     if run_state.state != "complete":
         gate = closed_gate(run_state.why) if run_state.state == "stopped" else None
         if gate is not None and not gate.is_over and gate.wave > _opened(run_dir):
-            return f"bulk approve {_quoted(run_dir)} --wave {gate.wave}"
+            return f"bulk approve {quoted(run_dir)} --wave {gate.wave}"
         return resuming(run_dir)
-    return f"bulk retry {_quoted(run_dir)}" if run_state.is_to_retry else ""
+    return f"bulk retry {quoted(run_dir)}" if run_state.is_to_retry else ""
 
 
 def _opened(run_dir: Path) -> int:
@@ -196,13 +196,3 @@ def _opened(run_dir: Path) -> int:
         return read_gates(run_dir).opened
     except RunDirectoryError:  # who goes on with the run is told
         return 1
-
-
-def resuming(run_dir: Path) -> str:
-    """Return the command that goes on with a run that has work left, ready for a shell."""
-    return f"bulk resume {_quoted(run_dir)}"
-
-
-def _quoted(run_dir: Path) -> str:
-    place = str(run_dir)
-    return shlex.quote(f"./{place}" if place.startswith("-") else place)

@@ -30,8 +30,8 @@ import msgspec
 from aiohttp import web
 
 from bulk.clock import Clock
-from bulk.engine.origin import NAME as ORIGIN
 from bulk.errors import BulkError
+from bulk.ledger.directory import ORIGIN
 from bulk.redaction import redact_json
 from bulk.report.render.json_data import as_data
 from bulk.serve.audits.answers import AuditAnswers

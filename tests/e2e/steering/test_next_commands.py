@@ -4,6 +4,7 @@ import html
 import json
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 from collections import Counter
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from bulk.ledger.directory import Claim
 from tests.e2e.support.judging import effects
 from tests.e2e.support.platform import Home, Ran, Served, served, wait_for
 
@@ -193,6 +195,37 @@ def test_resume_of_what_is_no_run(home: Home) -> None:
         ran = home.run("resume", place)
         assert ran.exit_code == 5
         assert "is not a run directory" in ran.err
+
+
+def test_a_run_that_has_not_begun_says_so(home: Home, sandbox: Served) -> None:
+    """A process that is killed while it checks leaves its manifest and its origin: every command says what begins the
+    run, and that does. While the check goes on, the way out is to watch it."""
+    home.manifest("https://code.example.com/api/v3", files(fleet(152, 154)))
+    assert home.run(*started_with(sandbox)).exit_code == 0
+    early = home.folder / "early"
+    early.mkdir(mode=0o700)
+    for name in ("manifest.yaml", "origin.json", "run.lock"):
+        shutil.copy(home.folder / PLACE / name, early)
+    commands = (
+        *((command, "early") for command in ("status", "report", "retry", "verify", "watch", "pause", "stop")),
+        ("undo", "early", "-o", "undo.yaml"),
+        ("diff", PLACE, "early"),
+        ("rehearse", "manifest.yaml", "--from", "early"),
+    )
+    for command in commands:
+        ran = home.run(*command)
+        told = "early has not begun: it ended while it was checked; to begin it: bulk resume " in ran.err
+        assert (ran.exit_code, told) == (5, True), (command, ran.err)
+    claim = Claim.take(early)
+    try:
+        for command in ("status", "report", "retry"):
+            ran = home.run(command, "early")
+            told = "early has not begun: its items are being checked; `bulk watch " in ran.err
+            assert (ran.exit_code, told) == (5, True), (command, ran.err)
+    finally:
+        claim.release()
+    assert home.run("resume", "early").exit_code == 0
+    assert home.run("status", "early").exit_code == 0
 
 
 def test_the_root_folder_is_no_run(home: Home) -> None:

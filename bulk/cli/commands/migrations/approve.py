@@ -44,7 +44,7 @@ def _open(run_dir: Path, wave: int) -> int:
         return with_workers.approve(run_dir, wave)
     from bulk.clock import Clock
     from bulk.engine.migrations.wave_opening import open_waves
-    from bulk.report.run_state import resuming
+    from bulk.ledger.directory import resuming
 
     opened = open_waves(run_dir, wave, Clock().now())
     through = f": it goes through {len(opened)} of them without a stop" if len(opened) > 1 else ""

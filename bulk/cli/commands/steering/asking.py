@@ -56,14 +56,12 @@ def nobody(run_dir: Path, verb: str) -> RunDirectoryError:
     Raises:
         RunDirectoryError: there is no run at all.
     """
-    from bulk.ledger.directory import read_holder
-    from bulk.report.run_state import next_command, resuming
+    from bulk.ledger.directory import not_begun, read_holder
+    from bulk.report.run_state import next_command
 
     run_state = state_of(run_dir)
     if run_state is None:
-        return RunDirectoryError(
-            f"{run_dir} has not begun: it ended while it was checked; to begin it: {resuming(run_dir)}"
-        )
+        return not_begun(run_dir)
     holder = read_holder(run_dir)
     if run_state.is_live and holder is not None:
         return RunDirectoryError(
@@ -87,12 +85,12 @@ def state_of(run_dir: Path) -> "RunState | None":
     from bulk.cli.commands.cluster import with_workers
     from bulk.clock import Clock
     from bulk.control import client
-    from bulk.engine.origin import NAME
     from bulk.ledger.database import LEDGER
+    from bulk.ledger.directory import ORIGIN
     from bulk.ledger.view import LedgerView
     from bulk.report.run_state import run_state_of
 
-    if (run_dir / NAME).is_file() and not (run_dir / LEDGER).exists():
+    if (run_dir / ORIGIN).is_file() and not (run_dir / LEDGER).exists():
         return None
     with_workers.refuse_under_way(run_dir)
     return run_state_of(LedgerView(run_dir), Clock().now(), client.status(run_dir))

@@ -21,7 +21,7 @@ def pause(run_dir: Path, *, store: str | None) -> int:
     if store is not None:
         return stored_steering.steer(str(run_dir), store, "pause")
     from bulk.cli.commands.steering import asking
-    from bulk.report.run_state import resuming
+    from bulk.ledger.directory import resuming
 
     answer = asking.ask(run_dir, "pause")
     if answer.state != "paused":
