@@ -218,10 +218,10 @@ def test_a_run_that_has_not_begun_says_so(home: Home, sandbox: Served) -> None:
         assert (ran.exit_code, told) == (5, True), (command, ran.err)
     claim = Claim.take(early)
     try:
-        for command in ("status", "report", "retry"):
-            ran = home.run(command, "early")
+        for verb in ("status", "report", "retry"):
+            ran = home.run(verb, "early")
             told = "early has not begun: its items are being checked; `bulk watch " in ran.err
-            assert (ran.exit_code, told) == (5, True), (command, ran.err)
+            assert (ran.exit_code, told) == (5, True), (verb, ran.err)
     finally:
         claim.release()
     assert home.run("resume", "early").exit_code == 0

@@ -253,8 +253,8 @@ def test_what_was_deleted_is_named_with_the_way_out(home: Home, sandbox: Served)
         5,
         True,
     ), refused.err
-    for command in ("report", "resume"):
-        refused = home.run(command, "run")
+    for verb in ("report", "resume"):
+        refused = home.run(verb, "run")
         assert (refused.exit_code, "correct that, or restore it from a copy" in refused.err) == (5, True), refused.err
     results.write_bytes(lines[:-1])
     cut = home.run("resume", "run")
