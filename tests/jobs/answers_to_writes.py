@@ -254,7 +254,7 @@ WRITES = (
     Write(
         "team-organization.assign",
         ONE,
-        (ABSENT,),
+        (ABSENT, ABSENT),
         (200, 201),
         answers.ORGANIZATION,
         ({"login": "acme", "id": 1}, {"id": 101}, []),

@@ -58,12 +58,15 @@ def test_get_of_what_is_not_assigned():
 
 
 def test_assign_looks_first():
-    """What is assigned is unchanged and nothing is written; what is not is assigned."""
+    """What is assigned is unchanged and nothing is written, even if the first of two looks is wrong; what is not is
+    assigned."""
     already = run(ASSIGN, ONE, THERE)
     assert (already.shown(), already.outcome.kind) == ([f"GET {ONE_URL}"], OutcomeKind.UNCHANGED)
-    driven = run(ASSIGN, ONE, ABSENT, reply(201, ENG))
-    assert driven.shown() == [f"GET {ONE_URL}", f"PUT {ONE_URL}"]
-    assert driven.requests[1].effect is Effect.SET
+    second = run(ASSIGN, ONE, ABSENT, THERE)
+    assert (second.shown(), second.outcome.kind) == ([f"GET {ONE_URL}"] * 2, OutcomeKind.UNCHANGED)
+    driven = run(ASSIGN, ONE, ABSENT, ABSENT, reply(201, ENG))
+    assert driven.shown() == [f"GET {ONE_URL}", f"GET {ONE_URL}", f"PUT {ONE_URL}"]
+    assert (driven.requests[1].is_fresh, driven.requests[2].effect) == (True, Effect.SET)
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, SHOWN)
 
 
