@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from bulk.sandbox.settings import ExtraToken, RateLimit
-from tests.simulation.schedules import put
+from bulk.status import Display, RunStatus, Silence
+from tests.simulation.schedules import put, readmes
 from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.wire.fates import FINE, Fate, answer
 from tests.simulation.world import World, now, simulate, world
@@ -23,14 +24,14 @@ SLOWER = answer(
     Retry_After="600",
 )
 REPOSITORIES, FILES_EACH = 12, 5
-WINDOW_S = 120
+WINDOW_S = 60
 SEED = """\
 users:
   - {login: dave, name: Dave Dorn, email: dave@acme.example, site_admin: true, enterprise_owner: true}
 organizations:
   - {login: fleet, owners: [octoadmin, dave]}
 repositories:
-  - {organization: fleet, count: 12, readme_bytes: 60}
+  - {organization: fleet, count: 60, readme_bytes: 60}
 """
 _TEAM = {"enterprise": "acme", "enterprise-team": "ent:platform"}
 
@@ -47,6 +48,7 @@ def run(
     judge: Callable[[World, int], None],
     jobs: dict[str, Any] | None = None,
     limit: int = 5_000,
+    display: Display | None = None,
 ) -> None:
     """Write with a pool whose members act for two users; `judge` gets the exit code."""
 
@@ -57,10 +59,11 @@ def run(
             made.environ = {"A": FIRST, "B": SECOND}
             made.network.fate_of = fate_of
             wanted = jobs or {"files": {"operation": "contents.put", "items": files()}}
-            report = await made.run(made.write("run", wanted, {"concurrency": 16}, credentials=POOL))
+            manifest = made.write("run", wanted, {"concurrency": 16}, credentials=POOL)
+            report = await made.run(manifest, display=display or made.display())
             judge(made, report.exit_code)
 
-    simulate(main, tick_s=30.0)
+    simulate(main, tick_s=10.0)
 
 
 def writes(made: World) -> Counter[str]:
@@ -117,6 +120,36 @@ def test_no_item_waits_for_a_window_while_another_member_has_requests(folder: Pa
     def judge(made: World, exit_code: int) -> None:
         assert exit_code == 0
         assert set(writes(made).values()) == {1}
-        assert now() < WINDOW_S + 60.0
+        assert now() < 1.5 * WINDOW_S
 
     run(folder, lambda _: FINE, judge, limit=40)
+
+
+class Watching(Silence):
+    """A display that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[RunStatus] = []
+
+    def update(self, status: RunStatus) -> None:
+        """Keep it."""
+        self.told.append(status)
+
+
+def test_the_end_that_is_shown_counts_the_budgets_of_a_pool(folder: Path) -> None:
+    """300 reads in windows of 2 × 40 requests take four of them, and the end that is shown says so from the first one on."""
+    display = Watching()
+    jobs = {"reads": {"operation": "readme.get", "items": readmes(300)}}
+    seen: list[float] = []
+
+    def judge(_: World, exit_code: int) -> None:
+        assert exit_code == 0
+        *told, last = [status for status in display.told if status.state in ("running", "complete")]
+        for share in (0.25, 0.5, 0.75):
+            at = told[0].started_at + share * (last.at - told[0].started_at)
+            status = min(told, key=lambda each: abs(each.at - at))
+            assert status.finish_at is not None
+            seen.append(status.finish_at - last.at)
+
+    run(folder, lambda _: FINE, judge, jobs, limit=40, display=display)
+    assert all(abs(off_s) <= 3.0 for off_s in seen), seen
