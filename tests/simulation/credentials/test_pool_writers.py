@@ -137,7 +137,7 @@ class Watching(Silence):
 
 
 def test_the_end_that_is_shown_counts_the_budgets_of_a_pool(folder: Path) -> None:
-    """300 reads in windows of 2 × 40 requests take four of them, and the end that is shown says so from the first one on."""
+    """300 reads in windows of 2 × 40 requests take four, and the end that is shown says so from the first one on."""
     display = Watching()
     jobs = {"reads": {"operation": "readme.get", "items": readmes(300)}}
     seen: list[float] = []
