@@ -129,7 +129,9 @@ def say_how_to_go_on(command: str, exit_code: int, *, has_begun: bool = False) -
         has_begun: the exit code is that of a run, and not of a command that was refused.
     """
     if exit_code in (STOPPED_EARLY if has_begun else RESUMABLE):
-        output.say("\nWork is left. This command continues it, and does nothing twice:")
+        is_closed = command.startswith("bulk approve ")
+        does = "opens the wave that waits for it" if is_closed else "continues it, and does nothing twice"
+        output.say(f"\nWork is left. This command {does}:")
         output.say(command)
 
 

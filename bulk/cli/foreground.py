@@ -87,7 +87,7 @@ def run(
         start: begins the run and returns its report at the end. run_dir: the directory of the run.
         is_resumable: whether a later command can go on with the run.
     """
-    has_begun = False
+    has_begun, command = False, ""
     try:
         report = report_of(start, run_dir, cache=cache, no_cache=no_cache, progress=progress, metrics=metrics)
     except KeyboardInterrupt:
@@ -96,14 +96,14 @@ def run(
         exit_code = errors.exit_code_of(error, is_json=as_json)
         is_resumable = is_resumable and (exit_code != ExitCode.BUG or _has_work_left(run_dir))
     else:
-        exit_code, has_begun = report.exit_code, True
+        exit_code, has_begun, command = report.exit_code, True, report.next_command
         try:
             _print(report, as_json=as_json)
         except BulkError as error:  # the report is in the run directory; where work is left, that is what counts
             unprinted = errors.exit_code_of(error)
             exit_code = exit_code if exit_code in STOPPED_EARLY else unprinted
     if is_resumable:
-        errors.say_how_to_go_on(_way_on(run_dir), exit_code, has_begun=has_begun)
+        errors.say_how_to_go_on(command or _way_on(run_dir), exit_code, has_begun=has_begun)
     return exit_code
 
 

@@ -19,11 +19,12 @@ from bulk.check.plan import LATENCY_S, Plan, plan
 from bulk.clock import Clock, iso_utc
 from bulk.engine.again import Again
 from bulk.engine.credentials.asked_limits import ToldLimits, ask_limits
-from bulk.engine.credentials.payers import budgets_of, find_payers, together
+from bulk.engine.credentials.payers import Payers, budgets_of, find_payers, together
 from bulk.engine.execution import MANIFEST, check_items, credentials_of, execute
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import RunDirectoryError
+from bulk.govern.permits.accounts import CredentialSource
 from bulk.items.sources import STDIN
 from bulk.ledger.directory import unusable
 from bulk.manifest.manifest import Manifest
@@ -214,20 +215,28 @@ async def plan_manifest(
 
 
 async def ask_budgets(manifest: Manifest, environ: Mapping[str, str]) -> ToldLimits:
-    """Return the limits of all buckets that the jobs of a manifest use; there, `reset_at` is in seconds from now.
+    """Return the limits of all buckets that the jobs of a manifest use; there, `reset_at` is in seconds from now. Pools
+    and Apps have the buckets of their payers together.
 
     Raises:
-        BulkError: the platform can't be asked.
+        BulkError: an item of an App can't be used, or the platform can't be asked.
     """
     clock = Clock()
     credentials = credentials_of(manifest, environ, clock)
-    plain = {name: each for name, each in credentials.items() if isinstance(each, Credential)}
-    used = [name for name in sorted({job.credential for job in manifest.jobs}) if name in plain]
-    told = await ask_limits(manifest.platform, plain, used, clock, asks=LATENCY_ASKS, may_be_silent=True)
+    used = {name: credentials[name] for name in sorted({job.credential for job in manifest.jobs})}
+    sources: dict[str, CredentialSource] = {n: each for n, each in used.items() if isinstance(each, Credential)}
+    payers = Payers()
+    if len(sources) < len(used):
+        with tempfile.TemporaryDirectory(prefix="bulk-plan-") as workspace:
+            checked = await check_items(manifest, Path(workspace), Silence(), clock, None)
+            payers = await find_payers(checked, credentials, Path(workspace), clock)
+    sources |= payers.sources
+    told = await ask_limits(manifest.platform, sources, list(sources), clock, asks=LATENCY_ASKS, may_be_silent=True)
     now = clock.now()
     buckets = [
         msgspec.structs.replace(bucket, reset_at=None if bucket.reset_at is None else max(0.0, bucket.reset_at - now))
-        for bucket in told.buckets
+        for bucket in (*told.buckets, *budgets_of(payers, told.buckets, now)[0])
+        if bucket.credential in used
     ]
     return replace(told, buckets=buckets)
 

@@ -15,11 +15,13 @@ from dataclasses import replace
 from typing import Any
 
 from bulk.capabilities import Combinable, FileError
+from bulk.errors import CredentialRefused
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.requests.context import RequestContext
 from bulk.execute.writes.settle import LostWrite, lost_write_of
 from bulk.execute.writes.write_loop import WriteLoop
+from bulk.govern.pools import MemberStuck
 from bulk.manifest.manifest import Entry
 from bulk.model import UNSEEN, Effect, Outcome, Reply, Request
 from bulk.operation import AnyOperation
@@ -113,7 +115,14 @@ class CombinedRun:
             raise OperationFlaw(f"a combined request can't be sent: {request.method} {request.path}")
         befores = _befores(request)
         await writes.intend(request, sharing, befores)
-        tried = await writes.send(request, lambda *_: False)
+        try:
+            tried = await writes.send(request, lambda *_: False)
+        except (CredentialRefused, MemberStuck):
+            if context.tally.sends:  # each item is tried alone with another member of the pool
+                self._doubt(
+                    request, entries, request.shared_by, context.tally.http_status, self._item_runner.lost_write
+                )
+            raise
         reply = tried.reply
         if reply is not None and tried.kind is VerdictKind.ACCEPTED and not reply.is_truncated:
             tally = context.tally

@@ -96,18 +96,18 @@ class ItemRun:
         refused_write: LostWrite | None = None,
     ) -> None:
         self._shared, self._operation, self._entry, self._item = shared, operation, entry, item
-        self._context, self._tally, self._lost_write = context, context.tally, lost_write
-        self._asked = ""
+        self._context, self._tally, self._lost_write, self._asked = context, context.tally, lost_write, ""
         self._writes: WriteLoop | None = None
         self._doubted: tuple[VerdictKind, LostWrite] | None = None
         self._done: tuple[Request, int] | None = None  # the last accepted write; a refusal that steps handle is none
         self._refused_write, self._has_seen = refused_write, refused_write is not None
+        context.is_bound = lost_write is not None or self._has_seen
         self.effect: Effect | None = None if lost_write is None else lost_write.effect
 
     @property
-    def is_in_doubt(self) -> bool:
-        """Whether a write was sent and no answer shows whether it took effect."""
-        return self._lost_write is not None
+    def doubt(self) -> LostWrite | None:
+        """The write that was sent and may have taken effect, also one that was refused for now; None: there is none."""
+        return self._lost_write or (self._doubted and self._doubted[1])
 
     async def settled_first(self) -> Outcome | None:
         """Settle what an earlier process has sent: return the outcome if reading back shows one, or None if the steps

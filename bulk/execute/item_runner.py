@@ -15,6 +15,7 @@ import anyio
 from bulk.bundle.item_files import load_files, refuse_changes
 from bulk.bundle.secret_fields import SecretPlaces, load_secrets
 from bulk.capabilities import ChangesThings, FileError, HoldsSecrets, PlannedOnce, SkipsUnchanged, TakesFiles
+from bulk.errors import CredentialRefused
 from bulk.execute.item_run import APPLIED_BEFORE, ItemRun
 from bulk.execute.preview import look
 from bulk.execute.requests.context import ItemTally, RequestContext
@@ -23,6 +24,7 @@ from bulk.execute.resume_state import ResumeState
 from bulk.execute.shared import Shared
 from bulk.execute.writes.recent_writes import may_create, names_made
 from bulk.execute.writes.settle import LostWrite
+from bulk.govern.pools import MemberStuck
 from bulk.ledger.records import Intent
 from bulk.manifest.manifest import Entry
 from bulk.model import Effect, ErrorCode, Lost, Outcome, OutcomeKind, failed, succeeded, unchanged, unknown
@@ -91,7 +93,7 @@ class ItemRunner:
         Raises:
             CredentialRefused, Draining, RunStopped: there is no outcome; an open intent is settled by the next run.
         """
-        tally, shared = context.tally, self.shared
+        tally, shared, life = context.tally, self.shared, None
         try:
             item, digest = entry.item, b""
             if isinstance(operation, _WITH_FILES):
@@ -114,7 +116,7 @@ class ItemRunner:
                 ended = await life.steps()
                 looked_into = _OF_READS if operation.is_read else _OF_WRITES
                 if (
-                    not life.is_in_doubt
+                    life.doubt is None
                     and isinstance(ended, Outcome)
                     and ended.kind not in looked_into
                     and not ended.is_missing
@@ -128,9 +130,10 @@ class ItemRunner:
                 self._note_sent(operation, item, outcome, digest)
             return outcome
         except FileError as flaw:
-            if self.is_in_doubt(entry):
-                return unknown(f"it was sent before and the answer was lost, and now it can't be repeated: {flaw}")
-            return failed(ErrorCode.INVALID_ITEM, str(flaw))
+            return self._without_file(entry, flaw)
+        except (CredentialRefused, MemberStuck):
+            self._note_doubt_of(life, entry)
+            raise
         finally:
             if context.permit is not None:
                 shared.sender.return_unused(context)
@@ -196,6 +199,16 @@ class ItemRunner:
     def lost_write(self, entry: Entry, lost_write: LostWrite) -> None:
         """Note that a write that this item shares was lost: it is settled when the item is next worked on."""
         self._lost_writes[entry.job, entry.index] = lost_write
+
+    def _without_file(self, entry: Entry, flaw: FileError) -> Outcome:
+        if self.is_in_doubt(entry):
+            return unknown(f"it was sent before and the answer was lost, and now it can't be repeated: {flaw}")
+        return failed(ErrorCode.INVALID_ITEM, str(flaw))
+
+    def _note_doubt_of(self, life: ItemRun | None, entry: Entry) -> None:
+        """Note what is settled first where an item begins anew with another member of its pool."""
+        if life is not None and life.doubt is not None:
+            self.lost_write(entry, life.doubt)
 
     def refused_write(self, entry: Entry, refused: LostWrite) -> None:
         """Note that a write that this item shares was refused, or that its answer does not show this item."""

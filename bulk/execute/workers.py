@@ -6,7 +6,7 @@ an item is taken in the order of priorities at the moment in which it can be sen
 
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio.lowlevel
 
@@ -27,6 +27,9 @@ from bulk.schedule.queues import Queue, Work
 from bulk.schedule.scheduler import Scheduler
 
 log = logging.getLogger("bulk.execute")
+
+T = TypeVar("T")
+Run = Callable[[RequestContext], Coroutine[Any, Any, T]]
 
 
 class Workers:
@@ -71,9 +74,9 @@ class Workers:
                 is_read = operation.is_read
                 result_of = operation.name if operation.result_is_reply and not is_saved else ""
                 tally = ItemTally(is_saved, work.lane is None and not is_read, result_of)
-                context = RequestContext(permit.queue, permit, tally, pool if is_read else None)
+                context = RequestContext(permit.queue, permit, tally, pool)
                 if work.behind:
-                    await self._work_combined(job, work, context)
+                    await self._work_combined(job, work, context, pool)
                     continue
                 try:
                     outcome = await self._run(operation, work.entry, context)
@@ -102,7 +105,7 @@ class Workers:
 
     def _run(self, operation: AnyOperation, entry: Entry, context: RequestContext) -> Coroutine[Any, Any, Outcome]:
         if context.pool is not None:
-            return self._run_in_pool(operation, entry, context, context.pool)
+            return self._run_in_pool(lambda each: self._item_runner.run(operation, entry, each), context, context.pool)
         run = self._run_as_app if context.queue.account.is_minted else self._item_runner.run
         return run(operation, entry, context)
 
@@ -110,14 +113,16 @@ class Workers:
         account = context.queue.account
         return await explained(await self._item_runner.run(operation, entry, context), entry, account)
 
-    async def _run_in_pool(self, operation: AnyOperation, entry: Entry, context: RequestContext, pool: Pool) -> Outcome:
-        """Return the outcome of a read, which begins anew with another member where its own can't go on."""
+    async def _run_in_pool(self, run: Run[T], context: RequestContext, pool: Pool) -> T:
+        """Return what `run` returns, which begins anew with another member where its own can't go on."""
         while True:
             try:
-                return await self._item_runner.run(operation, entry, context)
+                return await run(context)
             except MemberStuck:
                 pass
             except CredentialRefused as refusal:
+                if context.is_bound:
+                    raise
                 log.debug("an item begins anew with another member of its pool: %s", refusal)
             context.tally.begin_anew()
             permit = await pool.permit()
@@ -145,10 +150,18 @@ class Workers:
             else:
                 hand_over.end(job, work, outcome, tally)
 
-    async def _work_combined(self, job: Job, work: Work, context: RequestContext) -> None:
+    async def _work_combined(self, job: Job, work: Work, context: RequestContext, pool: Pool | None) -> None:
         """Bring items that share their requests to their outcomes; the scheduler keeps those that have none."""
+
+        def run(each: RequestContext) -> Coroutine[Any, Any, list[Outcome | None]]:
+            return self._combined_run.run(job.operation, work.entries, each)
+
         try:
-            outcomes = await self._combined_run.run(job.operation, work.entries, context)
+            outcomes = await (run(context) if pool is None else self._run_in_pool(run, context, pool))
+        except CredentialRefused as refusal:
+            self._hand_over.abandoned(work, context.tally)
+            self._go_on_without(refusal, pool)
+            return
         except BaseException:
             self._hand_over.abandoned(work, context.tally)
             raise

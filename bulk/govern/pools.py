@@ -3,7 +3,8 @@
 The member whose window is open already and ends soonest comes first. The members that were not used yet follow in the
 order of the manifest. If requests were dealt out in turn, all windows would begin together and be empty together. An
 item stays with the member that it began with, because another member may see something else. If that member can't go on
-for a while, a read of few requests begins anew with another member. Source: interface.md §2 (pools).
+for a while, an item of few requests begins anew with another member, unless it has a write that may have been carried
+out and must not be repeated. Source: interface.md §2 (pools).
 """
 
 from collections.abc import Sequence
@@ -79,20 +80,22 @@ class Pool:
     def _is_stuck(self, queue: PermitQueue) -> bool:
         account = queue.account
         is_paused = account.paused_until > self._governor.clock.monotonic() + SHORT_S
-        return is_paused or account.trust in (Trust.FROZEN, Trust.REFUSED) or _is_empty(queue)
+        return is_paused or account.trust in (Trust.FROZEN, Trust.REFUSED) or self._is_empty(queue)
+
+    def _is_empty(self, queue: PermitQueue) -> bool:
+        """Return whether nothing is left in a window that is not over."""
+        bucket, governor = queue.bucket, self._governor
+        if bucket is None or bucket.available > 0:
+            return False
+        return governor.time.middle(governor.clock.monotonic()) < bucket.reset_at
 
     def _in_order(self) -> list[PermitQueue]:
         """Return the queues that may have requests left, by their turn; if there are none, all usable by reset."""
         usable = [queue for queue in self._queues if queue.account.trust is not Trust.REFUSED]
-        with_some = [queue for queue in usable if not _is_empty(queue)]
+        with_some = [queue for queue in usable if not self._is_empty(queue)]
         if with_some:
             return sorted(with_some, key=_turn)
         return sorted(usable or self._queues, key=lambda queue: queue.bucket.reset_at if queue.bucket else 0.0)
-
-
-def _is_empty(queue: PermitQueue) -> bool:
-    bucket = queue.bucket
-    return bucket is not None and bucket.available <= 0
 
 
 def _turn(queue: PermitQueue) -> tuple[int, float]:

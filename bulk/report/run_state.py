@@ -20,7 +20,7 @@ from bulk.ledger.records import Epoch
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode
 from bulk.report.record import OUTCOMES
-from bulk.report.wave_gates import closed_gate, read_gates
+from bulk.report.wave_gates import ClosedGate, Gates, closed_gate, read_gates
 from bulk.status import LIVE, RunStatus
 
 SILENCE_S = 60.0
@@ -185,14 +185,17 @@ def next_command(run_state: RunState, run_dir: Path) -> str:
         return run_state.elsewhere
     if run_state.state != "complete":
         gate = closed_gate(run_state.why) if run_state.state == "stopped" else None
-        if gate is not None and not gate.is_over and gate.wave > _opened(run_dir):
-            return f"bulk approve {quoted(run_dir)} --wave {gate.wave}"
-        return resuming(run_dir)
+        return resuming(run_dir) if gate is None else _past(gate, run_dir)
     return f"bulk retry {quoted(run_dir)}" if run_state.is_to_retry else ""
 
 
-def _opened(run_dir: Path) -> int:
+def _past(gate: ClosedGate, run_dir: Path) -> str:
+    """Return the command that goes past a gate, or goes on where somebody has decided about it since."""
     try:
-        return read_gates(run_dir).opened
+        decided = read_gates(run_dir)
     except RunDirectoryError:  # who goes on with the run is told
-        return 1
+        decided = Gates()
+    if not gate.is_over and gate.wave > decided.opened:
+        return f"bulk approve {quoted(run_dir)} --wave {gate.wave}"
+    is_stopped = gate.is_over and gate.wave not in decided.accepted
+    return resuming(run_dir) + (f" --accept-wave {gate.wave}" if is_stopped else "")

@@ -189,7 +189,7 @@ def over_budget(job: str, wave: Judged, code: str, count: int, limits: Limits) -
         return ""
     return (
         f"wave {wave.number} of {wave.of} of {job} stopped: {count:,} {code} of {wave.items:,} items, {most:,} "
-        f"allowed; go on: bulk resume RUN --accept-wave {wave.number}"
+        f"allowed; it goes on with --accept-wave {wave.number}"
     )
 
 

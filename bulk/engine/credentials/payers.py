@@ -20,7 +20,7 @@ from bulk.clock import Clock
 from bulk.engine.credentials.app_routes import Owners, wanted_permissions
 from bulk.engine.credentials.credential_check import installations_of
 from bulk.engine.credentials.kept_answers import ASK_USER
-from bulk.errors import CredentialMissing
+from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.execute.job_streams import JobStreams
 from bulk.govern.permits.accounts import CredentialSource
 from bulk.manifest.manifest import Job
@@ -91,19 +91,28 @@ async def _add_pool(
     transport: Transport,
 ) -> None:
     payers: dict[str, str] = {}
+    refused: list[str] = []
     for member in pool.members:
         single = credentials[member]
         assert isinstance(single, Credential), "the manifest refuses others in pools"
         answer = await transport.send(ASK_USER, await single.opened(), None)
+        if isinstance(answer, Reply) and answer.status == 401:
+            refused.append(member)
+            continue
         body = answer.body if isinstance(answer, Reply) and answer.status == 200 else None
         number = body.get("id") if isinstance(body, dict) else None
         payers.setdefault(single.identity or "unknown" if number is None else f"user:{number}", member)
         found.sources[member] = single
+    if not payers:
+        raise CredentialRefused(pool.name, f"the platform refused every member of the pool {pool.name!r} (401)")
     found.pooled.add(pool.name)
+    for member in refused:
+        found.notes.append(f"pool {pool.name}: the platform refused its member {member!r} (401); the others go on")
     for job in jobs:
         found.requests[pool.name, job.operation.category] = Counter(dict.fromkeys(payers.values(), 0))
-    if len(payers) < len(pool.members):
-        tokens = f"{len(pool.members)} tokens of {len(payers)}"
+    usable = len(pool.members) - len(refused)
+    if len(payers) < usable:
+        tokens = f"{usable} tokens of {len(payers)}"
         found.notes.append(f"pool {pool.name}: {tokens} payer{'' if len(payers) == 1 else 's'}")
 
 

@@ -14,10 +14,11 @@ from bulk.engine.rehearsal.measured import Measured, measured
 from bulk.engine.rehearsal.model_platform import ModelBudget
 from bulk.engine.rehearsal.rehearse import Rehearsed, model_of, rehearse_all
 from bulk.engine.surroundings import Surroundings
-from bulk.errors import RunStopped, UsageError
-from bulk.exit_codes import COMPLETE
+from bulk.errors import CredentialRefused, RunStopped, UsageError
+from bulk.exit_codes import COMPLETE, ExitCode
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest
+from bulk.model import SUCCESSFUL
 from bulk.status import Silence
 
 USUAL_S = 0.1
@@ -149,9 +150,13 @@ async def _probed(
         environ=environ,
         surroundings=around,
     )
+    if report.exit_code == ExitCode.CREDENTIAL_REFUSED:
+        raise CredentialRefused("default", f"--probe: {report.why}")
     if report.exit_code not in COMPLETE:
         raise RunStopped(f"--probe: {report.why}")
-    notes.append(f"--probe sent {report.requests} requests")
+    failures = sum(count for outcome, count in report.outcomes.items() if outcome not in SUCCESSFUL)
+    failed = f"; {failures} of its reads failed, and nothing is learnt from those" if failures else ""
+    notes.append(f"--probe sent {report.requests} requests{failed}")
     return (run_dir,)
 
 

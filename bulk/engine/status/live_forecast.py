@@ -11,7 +11,7 @@ from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.writes.settle import Settler
 from bulk.forecast import WRITE_S, Budget, Capacity, Key, Work, forecast, window_length
 from bulk.govern.governor import Governor
-from bulk.govern.permits.accounts import PermitQueue
+from bulk.govern.permits.accounts import PermitQueue, Trust
 from bulk.manifest.manifest import Job
 from bulk.schedule.lanes import Lane
 from bulk.schedule.remaining import paid_each, startable
@@ -139,6 +139,11 @@ class LiveForecast:
             for permit_queue in permit_queues
             if (budget := self._budget(permit_queue, now, wall)) is not None
         }
+        budgets |= {
+            each.pays: budget
+            for each in known
+            if each.pays[0] in governor.pools and (budget := self._pooled(*each.pays, now, wall)) is not None
+        }
         is_young = now - self._began < YOUNG_ROUNDS * latency_s + 1.0
         is_full = concurrency.in_flight >= concurrency.allowed - 1
         most = concurrency.most if is_young or not is_full else concurrency.allowed
@@ -233,6 +238,26 @@ class LiveForecast:
             reset_at=wall + reset_s,
             opens_at=opens_at,
             is_even=governor.policy.is_even,
+        )
+
+    def _pooled(self, pool: str, category: str, now: float, wall: float) -> Budget | None:
+        """Return what the members of a pool have together; None: one of them has no limit, and nothing keeps it
+        closed."""
+        accounts = [self._governor.accounts[name] for name in self._governor.pools[pool]]
+        usable = [each.queues for each in accounts if each.trust is not Trust.REFUSED]
+        queues = [each[category] for each in usable if category in each]
+        payers = {id(queue.bucket or queue): queue for queue in queues}.values()  # one bucket for each user
+        budgets = [budget for queue in payers if (budget := self._budget(queue, now, wall)) is not None]
+        if not budgets or len(budgets) < len(payers):
+            return None
+        ends = [budget.reset_at for budget in budgets if budget.reset_at is not None]
+        return Budget(
+            limit=sum(budget.limit for budget in budgets),
+            left=sum(budget.left for budget in budgets),
+            window_s=max(budget.window_s for budget in budgets),
+            reset_at=max(ends, default=None),
+            opens_at=min(budget.opens_at for budget in budgets),
+            is_even=False,
         )
 
     def window_s(self, permit_queue: PermitQueue, now: float) -> float:

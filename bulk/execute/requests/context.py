@@ -78,15 +78,16 @@ class RequestContext:
         tally: what is counted about the item.
         is_settling: the requests read what became of a lost write; a pause does not hold them back.
         pool: the pool among whose members the item may begin anew; None: the item stays with its queue.
+        is_bound: the item stays with its queue all the same: a write of it may have been carried out.
     """
 
-    __slots__ = ("is_settling", "permit", "pool", "queue", "tally")
+    __slots__ = ("is_bound", "is_settling", "permit", "pool", "queue", "tally")
 
     def __init__(self, queue: PermitQueue, permit: Permit | None, tally: ItemTally, pool: Pool | None = None) -> None:
         self.queue: Final = queue
         self.permit = permit
         self.pool: Final = pool
-        self.is_settling = False
+        self.is_settling = self.is_bound = False
         self.tally: Final = tally
 
     def take_permit(self) -> Permit | None:

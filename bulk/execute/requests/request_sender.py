@@ -145,7 +145,7 @@ class RequestSender:
         return verdict
 
     async def _waited_for(self, context: RequestContext) -> Permit:
-        if context.pool is not None:
+        if context.pool is not None and not context.is_bound:
             return await context.pool.permit_of(context.queue, context.tally.requests)
         return await self._governor.permit(context.queue, is_settling=context.is_settling)
 

@@ -112,12 +112,14 @@ class WriteLoop:
                 self._unsent += 1
                 await sender.pause(NOT_SENT_PAUSE_S)
                 continue
+            self._context.is_bound = True
             if kind is _ACCEPTED:
                 self._limited = self._unexplained = 0
                 self._busy_since = -1.0
                 return tried
             if kind in WAITED_FOR and self._limited < LIMITED_TRIES:  # the governor holds the next permit back
                 self._limited += 1
+                self._context.is_bound = self._has_left or not request.effect.may_repeat_at_once
                 self.is_to_be_settled = settles(request, tried)
             elif kind is VerdictKind.UNEXPLAINED and self._unexplained + 1 < UNEXPLAINED_TRIES:
                 seconds = unexplained_pause_s(self._unexplained, self._dice.random())

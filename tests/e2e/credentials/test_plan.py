@@ -66,3 +66,29 @@ def test_each_payer_is_planned_with(tmp_path: Path) -> None:
         assert "- org-1: 30 requests; 10 of 10 left" in text
         sent = {line["path"].rpartition("/")[2] for line in platform.requests()}
         assert sent <= {"installations", "user", "access_tokens", "installation"}
+
+
+def test_a_rehearsal_has_the_budgets_of_a_pool(tmp_path: Path) -> None:
+    """Two payers of a pool have 20 requests in a window together: 70 reads take four windows, not a second."""
+    home = Home(tmp_path / "home")
+    seed = {"users": [{"login": user} for user in USERS], "tokens": TOKENS}
+    with served(tmp_path / "platform", "--rate-limit", "core=10/600", seed=seed) as platform:
+        members = [f"member-{number}" for number in range(len(TOKENS))]
+        for member, token in zip(members, TOKENS, strict=True):
+            home.write(member, str(token["token"])).chmod(0o600)
+        credentials: dict[str, object] = {member: f"file:{member}" for member in members}
+        credentials["readers"] = {"pool": members}
+        items = [{"owner": "acme", "repo": f"repo-{number}"} for number in range(70)]
+        jobs = {"pool": {"operation": "readme.get", "credential": "readers", "items": items}}
+        about = {"base_url": platform.base_url, "credentials": credentials}
+        home.write("m.yaml", json.dumps({"version": 1, "platform": about, "jobs": jobs}))
+        ran = home.run("rehearse", "m.yaml")
+        assert ran.exit_code == 0, ran
+        assert "limit: core, 4 windows" in ran.out, ran.out
+        home.write("member-0", "no-token-of-the-platform").chmod(0o600)
+        ran = home.run("plan", "m.yaml")
+        assert (ran.exit_code, "refused its member 'member-0' (401); the others go on" in ran.out) == (0, True), ran
+        for member in members:
+            home.write(member, "no-token-of-the-platform").chmod(0o600)
+        ran = home.run("plan", "m.yaml")
+        assert (ran.exit_code, "refused every member of the pool 'readers' (401)" in ran.err) == (4, True), ran

@@ -127,6 +127,7 @@ def test_a_probe_sends_ten_reads_and_learns_from_them(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     home.folder.mkdir()
     items = [{"owner": "acme-fleet", "repo": f"repo-{n:05d}"} for n in range(40)]
+    gone = [{"owner": "acme-fleet", "repo": f"gone-{n}"} for n in range(3)]
     seed = {"repositories": FLEET}
     with served(tmp_path / "sandbox", "--rate-limit", "core=30/60", "--latency", "300", seed=seed) as sandbox:
         write = {"owner": "acme-fleet", "repo": "repo-00000", "path": "A", "message": "m", "content": ""}
@@ -138,6 +139,12 @@ def test_a_probe_sends_ten_reads_and_learns_from_them(tmp_path: Path) -> None:
         told = home.run("rehearse", "manifest.yaml", "--probe", "--credentials", "2", "--seeds", "1")
         alone = home.run("rehearse", "manifest.yaml", "--seeds", "1")
         sent = [line["path"] for line in sandbox.requests() if not line["path"].endswith("/rate_limit")]
+        home.manifest(sandbox.base_url, jobs | {"readmes": {"operation": "readme.get", "items": gone}})
+        in_vain = home.run("rehearse", "manifest.yaml", "--probe")
+        home.token = "no-token-of-the-platform"
+        refused = home.run("rehearse", "manifest.yaml", "--probe")
+    assert "3 of its reads failed, and nothing is learnt from those" in in_vain.out, in_vain
+    assert (refused.exit_code, "refused the credential" in refused.err) == (4, True), refused
     assert told.exit_code == 0, told.err
     assert len(sent) == 10
     assert all(path.endswith("/readme") for path in sent)

@@ -69,7 +69,7 @@ def told_everywhere(home: Home) -> set[str]:
     report, status = (home.run(name, PLACE).out for name in ("report", "status"))
     said = [re.search(r"Go on: +(bulk .*)", text) for text in (report, status)]
     page = home.run("report", PLACE, "--format", "html").out
-    shown = re.search(r"<code>(bulk re[^<]*)</code>", page)
+    shown = re.search(r"<code>(bulk (?:re|approve)[^<]*)</code>", page)
     jsons = [json.loads(home.run(name, PLACE, "--json").out)["next_command"] for name in ("report", "status")]
     assert all(said)
     assert shown
@@ -163,6 +163,26 @@ def test_a_run_with_failures(home: Home, sandbox: Served) -> None:
     again = shell(home, command)
     assert again.exit_code == 1, again.err
     once_each(sandbox, names[1:])
+
+
+@pytest.mark.parametrize("is_over", [True, False], ids=["over a budget", "to be opened"])
+def test_a_wave_that_stops(home: Home, sandbox: Served, is_over: bool) -> None:
+    """What is printed goes past the wave that has stopped the run, and is the same everywhere."""
+    names = fleet(150, 170)
+    limits: dict[str, Any] = {"waves": [2, "rest"], "errors": {"not_found": 0}} if is_over else {}
+    limits = limits or {"waves": [2, "rest"], "gate": "manual"}
+    wanted = ["no-such-repository", *names] if is_over else names
+    home.manifest("https://code.example.com/api/v3", files(wanted), limits=limits)
+    ran = home.run(*started_with(sandbox))
+    assert ran.exit_code == 3, ran
+    printed = ran.err.splitlines()[-1]
+    assert told_everywhere(home) == {printed}
+    went_on = shell(home, printed)
+    if not is_over:
+        assert went_on.exit_code == 0, went_on
+        went_on = shell(home, went_on.err.splitlines()[-1].removeprefix("Next: "))
+    assert went_on.exit_code == (1 if is_over else 0), went_on
+    once_each(sandbox, names)
 
 
 def test_the_manifest_is_in_the_run_directory(home: Home, sandbox: Served) -> None:
