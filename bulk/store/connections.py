@@ -46,15 +46,32 @@ IDLE_S = 10
 machine may be gone, and it holds locks. A server does not count after a pipeline, as `executemany` makes one, because
 what is sent last is no statement (`Flush`): so many rows are one statement over arrays."""
 
+_SESSION = {
+    "search_path": "bulk,pg_temp",
+    "timezone": "UTC",
+    "client_encoding": "UTF8",
+    "standard_conforming_strings": "on",
+    "array_nulls": "on",
+    "default_transaction_isolation": r"read\ committed",
+    "synchronous_commit": "on",
+    "lock_timeout": f"{LOCK_S}s",
+    "statement_timeout": f"{UNHURRIED_S:.0f}s",
+    "idle_in_transaction_session_timeout": f"{IDLE_S}s",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+"""Settings of every session, whatever an administrator has set for the database or the user: with others, what is
+written would not be what is read, a commit could be lost when the server crashes, two workers would not see what the
+other one has just finished, or a statement over a whole run would never come to its end."""
+
 _SETTINGS = {
     "connect_timeout": CONNECT_S,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
-    "options": f"-c search_path=bulk,pg_temp -c lock_timeout={LOCK_S}s -c timezone=UTC -c client_encoding=UTF8 "
-    f"-c idle_in_transaction_session_timeout={IDLE_S}s "
-    "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
+    "options": " ".join(f"-c {name}={value}" for name, value in _SESSION.items()),
 }
 _UNUSABLE = ("42", "3F")
 """The beginnings of PostgreSQL's error codes for tables or functions that are not those of this version."""

@@ -1,0 +1,47 @@
+"""What an administrator has set for a database or a user does not change what a store promises."""
+
+import pytest
+
+from bulk.store import bundles
+from tests.store.places import connection_to
+
+SET = {
+    "standard_conforming_strings": ("off", "on"),
+    "array_nulls": ("off", "on"),
+    "default_transaction_isolation": ("repeatable read", "read committed"),
+    "synchronous_commit": ("off", "on"),
+    "statement_timeout": ("100ms", "30min"),
+    "lock_timeout": ("1ms", "10s"),
+    "idle_in_transaction_session_timeout": ("100ms", "10s"),
+    "search_path": ("public", "bulk,pg_temp"),
+    "timezone": ("Asia/Kolkata", "UTC"),
+}
+"""Settings: what was set for the database, and what a session has."""
+
+
+@pytest.fixture
+def store(store_text):
+    """A connection to a store in a database with settings that do harm."""
+    with connection_to(store_text) as before, before.using() as connection:
+        for name, (value, _) in SET.items():
+            connection.execute(f"ALTER DATABASE {connection.info.dbname} SET {name} = '{value}'".encode())
+    with connection_to(store_text) as made:
+        yield made
+
+
+def test_settings_of_a_database_do_not_count(store):
+    """Each session has those that the store relies on: a commit is on disk, two who finish at once see each other."""
+    with store.using() as connection:
+        for name, (_, expected) in SET.items():
+            assert connection.execute(f"SHOW {name}".encode()).fetchone() == (expected,), name
+        connection.execute("SELECT pg_sleep(0.2)")
+        with connection.transaction():
+            assert connection.execute("SHOW transaction_isolation").fetchone() == ("read committed",)
+
+
+def test_what_was_uploaded_comes_back_whatever_strings_mean(store, tmp_path):
+    """A database in which a backslash means something else keeps a bundle byte for byte."""
+    (tmp_path / "manifest.yaml").write_bytes(bytes(range(256)))
+    digest = bundles.upload(store, tmp_path, ["manifest.yaml"])
+    assert bundles.download(store, digest, tmp_path / "there") == ["manifest.yaml"]
+    assert (tmp_path / "there" / "manifest.yaml").read_bytes() == bytes(range(256))
