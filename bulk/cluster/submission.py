@@ -26,7 +26,7 @@ from bulk.engine.agreement.approval import Approve
 from bulk.engine.agreement.gates import refuse_higher
 from bulk.engine.execution import Prepared, prepare, report
 from bulk.engine.origin import Origin
-from bulk.errors import RunStopped, UsageError
+from bulk.errors import RunDirectoryError, RunStopped, UsageError
 from bulk.ledger.view import LedgerView
 from bulk.manifest.platform_section import base_url
 from bulk.manifest.reading import Overrides, read_manifest
@@ -166,20 +166,23 @@ async def followed(
         nobody_s: how long no worker has been at work on the run before a note says so, once (seconds).
 
     Raises:
-        RunStopped: the store has been out of reach for `AWAY_S`; that does not end the run.
+        RunStopped, RunDirectoryError: the store has been out of reach for `AWAY_S`, or could not be used, as while a
+            copy of it is brought back; that does not end the run.
     """
     clock = Clock()
     heard_at = worked_at = clock.monotonic()
     ended_at: float | None = None
+    has_heard = False
     while True:
         try:
             run, status, is_told = await anyio.to_thread.run_sync(_looked, store, name, clock)
-        except RunStopped:
-            if clock.monotonic() - heard_at > AWAY_S:
+        except (RunStopped, RunDirectoryError) as away:
+            is_worth_a_wait = has_heard or isinstance(away, RunStopped)
+            if not is_worth_a_wait or clock.monotonic() - heard_at > AWAY_S:
                 raise
             await clock.sleep(LOOK_S)
             continue
-        heard_at = clock.monotonic()
+        heard_at, has_heard = clock.monotonic(), True
         display.update(status)
         if not run.is_live:
             ended_at = heard_at if ended_at is None else ended_at

@@ -288,7 +288,9 @@ class StoreConnection:
             RunStopped: the store can't be reached, or the connection was lost; it is not known then whether the
                 statement that was under way took effect.
             GivenUp: see `Ending`.
-            RunDirectoryError, UsageError: the store can't be used.
+            RunDirectoryError: the store can't be used.
+            UsageError: the store refuses this user. If it did not before, that is `RunStopped`: an administrator may
+                be at work on it, or a certificate or a password be changed.
         """
         with self._lock:
             if self._is_closed:
@@ -296,7 +298,7 @@ class StoreConnection:
             if self._connection is not None and _was_hung_up(self._connection):
                 self._connection.close()
             if self._connection is None or self._connection.closed:
-                self._connection = connect(self.address, self._purpose, self._ending)
+                self._connection = self._reached()
                 self._connection.silent_s = self._silent_s
                 self.made += 1
             try:
@@ -306,6 +308,14 @@ class StoreConnection:
                 if self._connection.closed or not is_idle or isinstance(error, errors.ReadOnlySqlTransaction):
                     self._connection.close()  # the next connection may lead to another server
                 raise refusal(error, self.address) from error
+
+    def _reached(self) -> Connection:
+        try:
+            return connect(self.address, self._purpose, self._ending)
+        except UsageError as refused:
+            if not self.made:
+                raise
+            raise RunStopped(f"{refused}; it was reached before, and nothing recorded is lost") from None
 
     @contextlib.contextmanager
     def unhurried(self) -> Iterator[None]:

@@ -237,9 +237,9 @@ def find(store: StoreConnection, name: str) -> StoredRun:
         UsageError: there is no such run; the message names a similar one, or the command that lists all.
         RunStopped: the store can't be reached.
     """
-    found = _read(store, name)
-    if found:
-        return found[0]
+    found = named(store, name)
+    if found is not None:
+        return found
     import difflib
 
     names = [run.name for run in _read(store, None)]
@@ -250,6 +250,16 @@ def find(store: StoreConnection, name: str) -> StoredRun:
         else f"bulk runs --store {shlex.quote(str(store.address))} lists those that it has"
     )
     raise UsageError(f"the store {store.address} has no run {redact(name)}; {hint}")
+
+
+def named(store: StoreConnection, name: str) -> StoredRun | None:
+    """Return the run of that name; None where there is none.
+
+    Raises:
+        BulkError: the store can't be reached, or refuses this user.
+    """
+    found = _read(store, name)
+    return found[0] if found else None
 
 
 def list_all(store: StoreConnection) -> list[StoredRun]:
@@ -344,7 +354,7 @@ def reopen(
         codes, jobs: only items with one of these errors, of jobs with one of these numbers; empty: any.
 
     Raises:
-        RunDirectoryError: workers are at work on the run.
+        RunDirectoryError: workers are at work on the run, or on another one of the same manifest and items.
         UsageError: items that succeeded would be reopened, and a job of the run makes its items from results.
     """
     with store.unhurried(), store.transaction() as connection:
@@ -355,7 +365,13 @@ def reopen(
         numbers = dict(connection.execute(_SQL["numbers"]).fetchall())
         chosen, spared = [numbers[kind] for kind in kinds], [numbers[ErrorCode.SUPERSEDED]]
         only = ([numbers[code] for code in codes] if codes else None, list(jobs) if jobs else None)
-        found = connection.execute(_SQL["reopen"], (run.id, chosen, spared, *only)).fetchone()
+        try:
+            found = connection.execute(_SQL["reopen"], (run.id, chosen, spared, *only)).fetchone()
+        except psycopg.errors.UniqueViolation:  # of `run_going_on`
+            raise RunDirectoryError(
+                f"the store {store.address} has another run of the same manifest and items, which is not complete; "
+                f"retry {run.name} when that one is: bulk runs --store {shlex.quote(str(store.address))}"
+            ) from None
         count = int(found[0]) if found else 0
         if count:
             note_action(connection, run, who, "retry", args or {}, RUNNING)

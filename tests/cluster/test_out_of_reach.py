@@ -3,12 +3,19 @@
 import signal
 from pathlib import Path
 
+import anyio
 import psycopg
+import pytest
 
+from bulk.clock import Clock
 from bulk.cluster.engine_tag import engine_tag
+from bulk.cluster.submission import followed
+from bulk.errors import RunDirectoryError
+from bulk.status import RunStatus, Silence
 from tests.cluster.cluster import cluster
 from tests.crash.work import ORGANIZATION, Work
-from tests.store.places import StorePlace
+from tests.e2e.support.platform import has_ended
+from tests.store.places import StorePlace, comes_true, connection_to
 
 FLEET = Work(files=0, organizations=0, snapshots=0, refused=0)
 ITEMS = 40
@@ -52,3 +59,56 @@ def test_a_run_that_can_not_be_read_is_left_alone(store_text: str, tmp_path: Pat
         _, err = worker.communicate(timeout=30)
         assert 1 <= err.count("has no bundle") <= 5
         place.close()
+
+
+def test_a_store_that_is_put_right_again_ends_no_worker(store_text: str, tmp_path: Path) -> None:
+    """Its tables are gone for a while, as when a copy of it is brought back: who waits for runs waits on, and does the
+    next one (failures.md row 95)."""
+    with cluster(store_text, tmp_path, FLEET, workers=1) as made, psycopg.connect(store_text, autocommit=True) as admin:
+        (worker,) = made.workers
+        met = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'bulk worker' AND query = 'ROLLBACK'"
+        assert comes_true(lambda: bool(admin.execute("SELECT FROM bulk.worker").fetchall()))
+        admin.execute("ALTER SCHEMA bulk RENAME TO away")
+        assert comes_true(lambda: bool(admin.execute(met).fetchall())), "it has not met that"
+        admin.execute("ALTER SCHEMA away RENAME TO bulk")
+        assert not has_ended(worker, 1.0), worker.communicate()
+        made.home.manifest(made.sandbox.base_url, {"reads": {"operation": "license.get", "items": [{}]}})
+        ran = made.home.run("run", "manifest.yaml", "--store", store_text, "--yes", "--progress", "none")
+        assert ran.exit_code == 0, ran.err
+
+
+class Breaking(Silence):
+    """Takes the tables of a store away with the first word of a run, and brings them back when that was met."""
+
+    def __init__(self, place: StorePlace) -> None:
+        self.place, self.heard = place, 0
+
+    def update(self, status: RunStatus) -> None:
+        """See `Display`."""
+        self.heard += 1
+        if self.heard == 1:
+            self.place.sql("ALTER SCHEMA bulk RENAME TO away")
+
+
+async def test_who_waits_for_a_run_waits_until_the_store_is_back(store_text: str, tmp_path: Path) -> None:
+    """The run goes on meanwhile; who can't use the store from the beginning is told so at once (failures.md row 95)."""
+    place, clock = StorePlace(store_text, tmp_path), Clock()
+    shown = Breaking(place)
+    with connection_to(store_text) as store:
+        async with anyio.create_task_group() as group:
+
+            async def put_right() -> None:
+                while not shown.heard:
+                    await clock.sleep(0.01)
+                await clock.sleep(1.0)
+                place.sql("UPDATE away.run SET state = 'paused'")
+                place.sql("ALTER SCHEMA away RENAME TO bulk")
+
+            group.start_soon(put_right)
+            run = await followed(place.name, store, shown)
+        assert run.state == "paused"
+        place.sql("ALTER SCHEMA bulk RENAME TO away")
+        with pytest.raises(RunDirectoryError):
+            await followed(place.name, store, Silence())
+        place.sql("ALTER SCHEMA away RENAME TO bulk")
+    place.close()

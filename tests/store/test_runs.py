@@ -2,6 +2,7 @@
 
 import threading
 
+import msgspec
 import pytest
 
 from bulk.errors import RunDirectoryError, RunStopped, UsageError
@@ -151,6 +152,24 @@ def test_what_others_are_made_from_is_not_done_again(shared_store, tmp_path):
             runs.reopen(store, run, {OutcomeKind.SUCCEEDED, OutcomeKind.FAILED}, "me")
         assert runs.reopen(store, run, {OutcomeKind.FAILED}, "me") == 1
     assert place.sql("SELECT done, items FROM shard WHERE run = %s AND no = 1", place.run) == [(False, -1)]
+    place.close()
+
+
+def test_a_retry_waits_for_another_run_of_the_same(shared_store, tmp_path):
+    """Both would send the same: it is refused while the other one goes on, and the message names the way out."""
+    place = StorePlace(shared_store, tmp_path, shards=ranges(((0, 0, 1),)))
+    ledger = place.opened()
+    ledger.commit([record(0, OutcomeKind.FAILED)])
+    place.in_use[0].finish(Lease(place.run, 0, ledger.holding.epoch_of(0)))
+    with connection_to(shared_store) as store:
+        first = runs.find(store, place.name)
+        assert first.state == "complete"
+        again = submission(f"{place.name}-again", "", place.shards)
+        runs.submit(store, msgspec.structs.replace(again, identity=place.identity))
+        with pytest.raises(RunDirectoryError, match="another run of the same manifest .* bulk runs --store"):
+            runs.reopen(store, first, {OutcomeKind.FAILED}, "me")
+        runs.forget(store, runs.find(store, f"{place.name}-again"))
+        assert runs.reopen(store, first, {OutcomeKind.FAILED}, "me") == 1
     place.close()
 
 

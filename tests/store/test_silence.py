@@ -9,7 +9,7 @@ import pytest
 import bulk.cluster
 import bulk.store
 from bulk.clock import Clock
-from bulk.errors import RunStopped
+from bulk.errors import RunStopped, UsageError
 from bulk.store import address, connections
 from bulk.store.connections import IDLE_S, StoreConnection
 from tests.store.places import connection_to
@@ -107,3 +107,27 @@ def test_no_transaction_is_without_that_end(shared_store):
             ends = Clock().monotonic() + 30.0
             while looking.execute("SELECT FROM pg_stat_activity WHERE pid = %s", (number,)).fetchall():
                 assert Clock().monotonic() < ends, "its transaction is idle, and it is still there"
+
+
+def test_who_was_reached_before_is_only_away_when_it_refuses(store_text):
+    """A database that is dropped and brought back, a changed password, an old certificate: the call can be given again,
+    though the first call of a process would be told that its address is wrong (failures.md row 95)."""
+    base, _, name = store_text.rpartition("/")
+    with connection_to(f"{base}/postgres") as admin, connection_to(store_text) as store:
+
+        def rename(old: str, new: str) -> None:
+            with admin.using() as connection:
+                ended = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s"
+                connection.execute(ended, (old,))
+                connection.execute(f"ALTER DATABASE {old} RENAME TO {new}".encode())
+
+        with store.using() as connection:
+            connection.execute("SELECT 1")
+        rename(name, f"{name}_away")
+        with pytest.raises(RunStopped, match=r"refuses: .*does not exist.*; it was reached before"), store.using():
+            pass
+        with pytest.raises(UsageError, match="refuses"), connection_to(store_text) as other, other.using():
+            pass
+        rename(f"{name}_away", name)
+        with store.using() as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
