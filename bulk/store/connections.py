@@ -65,6 +65,9 @@ _SESSION = {
 written would not be what is read, a commit could be lost when the server crashes, two workers would not see what the
 other one has just finished, or a statement over a whole run would never come to its end."""
 
+_SEEN = ("search_path", "standard_conforming_strings", "default_transaction_isolation", "synchronous_commit")
+"""Those of `_SESSION` without which nothing is right. A pooler between may leave all of them out."""
+
 _SETTINGS = {
     "connect_timeout": CONNECT_S,
     "keepalives_idle": 10,
@@ -90,8 +93,11 @@ _HOPELESS = (
     "invalid port number",
     "invalid sslmode value",
     "invalid integer value",
+    "unsupported startup parameter",
 )
-"""Messages about a user, a database or a certificate that can't be used: trying again would not help."""
+"""Messages about a user, a database, a certificate or a pooler that can't be used: trying again would not help."""
+
+_POOLER = "a pooler between has to pass on the settings of a session: name the server itself"
 
 
 T = TypeVar("T")
@@ -174,7 +180,8 @@ def connect(address: StoreAddress, purpose: str, ending: Ending | None = None) -
     Raises:
         RunStopped: the store can't be reached.
         GivenUp: the process is to end, and the store can't be reached.
-        UsageError: the store is reached, and refuses this user, or the connection is not encrypted as it must be.
+        UsageError: the store is reached, and refuses this user; or the connection is not encrypted as it must be, or a
+            pooler leaves out what a session needs.
     """
     if ending is not None and ending.is_given_up:
         raise GivenUp(f"the store {address} says nothing, and this process is to end; nothing recorded is lost")
@@ -192,6 +199,11 @@ def connect(address: StoreAddress, purpose: str, ending: Ending | None = None) -
             ending.give_up()
         raise _unreached(address, error) from None
     connection.ending = ending
+    try:
+        _refuse_pooler(address, connection)
+    except psycopg.Error as error:
+        connection.close()
+        raise _unreached(address, error) from None
     info = connection.info  # the host that libpq really took, from service files, the environment and host names
     if not (is_here(info.host) and is_here(info.hostaddr)) and info.get_parameters().get("sslmode") != VERIFIED:
         connection.close()
@@ -199,10 +211,27 @@ def connect(address: StoreAddress, purpose: str, ending: Ending | None = None) -
     return connection
 
 
+def _refuse_pooler(address: StoreAddress, connection: Connection) -> None:
+    """Check that the session has the settings that were asked for.
+
+    Raises:
+        UsageError: it has others.
+    """
+    names = ", ".join(f"current_setting('{name}')" for name in _SEEN)
+    found = connection.execute(f"SELECT {names}".encode(), prepare=False).fetchone() or ()
+    wrong = [
+        name for name, value in zip(_SEEN, found, strict=True) if value != _SESSION[name].replace("\\", "")
+    ]
+    if wrong:
+        connection.close()
+        raise UsageError(f"STORE: {address} leaves out {', '.join(wrong)}; {_POOLER}")
+
+
 def _unreached(address: StoreAddress, error: psycopg.Error) -> BulkError:
     said = said_by(error)
     if any(phrase in said for phrase in _HOPELESS):
-        way_out = f"; {PASSWORD_FILE}" if "no password supplied" in said else ""
+        ways_out = {"no password supplied": f"; {PASSWORD_FILE}", "unsupported startup parameter": f"; {_POOLER}"}
+        way_out = "".join(way_out for phrase, way_out in ways_out.items() if phrase in said)
         return UsageError(f"STORE: {address} refuses: {said}{way_out}")
     return RunStopped(f"the store {address} can't be reached: {said}; nothing recorded is lost")
 
