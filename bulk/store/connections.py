@@ -219,9 +219,7 @@ def _refuse_pooler(address: StoreAddress, connection: Connection) -> None:
     """
     names = ", ".join(f"current_setting('{name}')" for name in _SEEN)
     found = connection.execute(f"SELECT {names}".encode(), prepare=False).fetchone() or ()
-    wrong = [
-        name for name, value in zip(_SEEN, found, strict=True) if value != _SESSION[name].replace("\\", "")
-    ]
+    wrong = [name for name, value in zip(_SEEN, found, strict=True) if value != _SESSION[name].replace("\\", "")]
     if wrong:
         connection.close()
         raise UsageError(f"STORE: {address} leaves out {', '.join(wrong)}; {_POOLER}")

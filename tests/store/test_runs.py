@@ -166,7 +166,7 @@ def test_a_retry_waits_for_another_run_of_the_same(shared_store, tmp_path):
         assert first.state == "complete"
         again = submission(f"{place.name}-again", "", place.shards)
         runs.submit(store, msgspec.structs.replace(again, identity=place.identity))
-        with pytest.raises(RunDirectoryError, match="another run of the same manifest .* bulk runs --store"):
+        with pytest.raises(RunDirectoryError, match=r"another run of the same manifest .* bulk runs --store"):
             runs.reopen(store, first, {OutcomeKind.FAILED}, "me")
         runs.forget(store, runs.find(store, f"{place.name}-again"))
         assert runs.reopen(store, first, {OutcomeKind.FAILED}, "me") == 1

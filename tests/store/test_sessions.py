@@ -78,7 +78,7 @@ def test_a_pooler_that_refuses_them_is_told_apart_from_silence(store_text):
         answering = threading.Thread(target=refuse)
         answering.start()
         text = f"postgresql://me@127.0.0.1:{listener.getsockname()[1]}/none?sslmode=disable&gssencmode=disable"
-        with pytest.raises(UsageError, match="refuses: .*name the server itself"), connection_to(text) as store:
-            with store.using():
-                pass
+        refused = r"refuses: .*name the server itself"
+        with pytest.raises(UsageError, match=refused), connection_to(text) as store, store.using():
+            pass
         answering.join()
