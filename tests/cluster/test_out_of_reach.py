@@ -12,7 +12,7 @@ from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.submission import followed
 from bulk.errors import RunDirectoryError
 from bulk.status import RunStatus, Silence
-from tests.cluster.cluster import cluster
+from tests.cluster.cluster import cluster, run_arguments
 from tests.crash.work import ORGANIZATION, Work
 from tests.e2e.support.platform import has_ended
 from tests.store.places import StorePlace, comes_true, connection_to
@@ -40,6 +40,25 @@ def test_connections_that_drop_cost_moments(store_text: str, tmp_path: Path) -> 
         assert watched.exit_code == 0, watched.err
         assert made.effects() == ITEMS
         assert made.workers[0].poll() is None
+
+
+def test_a_run_that_became_complete_is_taken_home_by_the_same_command(store_text: str, tmp_path: Path) -> None:
+    """Who waited for it was killed, or could not write its results: nothing is sent again. The next is a new run."""
+    with cluster(store_text, tmp_path, FLEET, "--latency", "40", workers=1) as made:
+        at = {"owner": ORGANIZATION, "repo": FLEET.repository(0), "content": "aA==", "message": "Add"}
+        jobs = {"files": {"operation": "contents.put", "items": [{**at, "path": f"{n}.txt"} for n in range(6)]}}
+        made.home.manifest(made.sandbox.base_url, jobs, limits={"settle": "1s"})
+        with made.home.running(*run_arguments(store_text)) as waiting:
+            made.wait_for_effects(2)
+            waiting.kill()
+        with psycopg.connect(store_text, autocommit=True) as admin:
+            complete = "SELECT FROM bulk.run WHERE state = 'complete'"
+            assert comes_true(lambda: bool(admin.execute(complete).fetchall()))
+        for run_dir, outcome in (("run", "succeeded"), ("again", "unchanged")):
+            ran = made.home.run("run", "manifest.yaml", "--store", store_text, "--run-dir", run_dir, "--yes")
+            assert ran.exit_code == 0, ran.err
+            assert {line["outcome"] for line in made.home.results(run_dir)} == {outcome}
+        assert made.effects() == 6
 
 
 def test_a_run_that_can_not_be_read_is_left_alone(store_text: str, tmp_path: Path) -> None:

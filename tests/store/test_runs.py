@@ -9,6 +9,7 @@ from bulk.errors import RunDirectoryError, RunStopped, UsageError
 from bulk.ledger.records import Minute
 from bulk.model import OutcomeKind
 from bulk.store import bundles, runs
+from bulk.store.export import end_wait
 from bulk.store.holding import Holding
 from bulk.store.leases import Kind, Lease, Shard
 from bulk.store.ledger import StoreLedger
@@ -90,6 +91,22 @@ def test_a_name_belongs_to_one_manifest(shared_store):
             runs.find(store, f"{name}x")
         with pytest.raises(UsageError, match="bulk runs --store"):
             runs.find(store, "nothing like it")
+
+
+def test_who_waits_for_a_run_gets_it_until_it_is_at_home(shared_store):
+    """Though it is complete by then; who does not wait for one, or has taken it home, submits a new one."""
+    name, digest, shards = next(NAMES), next(NAMES), ranges(((0, 0, 1),))
+    with connection_to(shared_store) as store, store.using() as connection:
+
+        def got(number: int, **more: bool) -> str:
+            found, _ = runs.submit(store, submission(f"{name}-{number}", digest, shards, **more))
+            connection.execute("UPDATE run SET state = 'complete' WHERE name = %s", (found,))
+            return found.removeprefix(f"{name}-")
+
+        assert [got(1), got(2), got(3, is_awaited=True)] == ["1", "2", "3"]
+        assert [got(4, is_awaited=True), got(5), got(6, is_awaited=True)] == ["3", "5", "3"]
+        end_wait(store, runs.find(store, f"{name}-3"))
+        assert got(7, is_awaited=True) == "7"
 
 
 def test_a_run_without_items_is_complete_at_once(shared_store):
