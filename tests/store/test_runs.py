@@ -175,9 +175,10 @@ def test_what_others_are_made_from_is_not_done_again(shared_store, tmp_path):
 def test_a_retry_waits_for_another_run_of_the_same(shared_store, tmp_path):
     """Both would send the same: it is refused while the other one goes on, and the message names the way out."""
     place = StorePlace(shared_store, tmp_path, shards=ranges(((0, 0, 1),)))
-    ledger = place.opened()
+    leases = place.leases()
+    ledger = place.opened(leases=leases)
     ledger.commit([record(0, OutcomeKind.FAILED)])
-    place.in_use[0].finish(Lease(place.run, 0, ledger.holding.epoch_of(0)))
+    leases.finish(Lease(place.run, 0, ledger.holding.epoch_of(0)))
     with connection_to(shared_store) as store:
         first = runs.find(store, place.name)
         assert first.state == "complete"
