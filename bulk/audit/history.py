@@ -19,6 +19,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -36,6 +37,9 @@ RUNS, TABLES, CHANGES, VIOLATIONS, JUDGED = "runs", "tables", "changes", "violat
 BASELINES, PAGES, NOTIFIED = "baseline", "pages", "notified"
 _OWN = frozenset((NAME, LOCK, RUNS, TABLES, CHANGES, VIOLATIONS, JUDGED, BASELINES, PAGES, NOTIFIED))
 VERSION = 1
+
+WITNESSES = 4
+"""How many of the newest nights have to say that a table is old before it goes (count): one clock may be wrong."""
 
 _ANOTHER = "bulk audit MANIFEST --history NEW"
 """The way out, for commands that have no `--history`."""
@@ -169,13 +173,17 @@ class History:
         self._write(nights)
 
     def prune(self, keep_runs: int, keep_tables_s: float, now: float) -> None:
-        """Remove run directories and tables that are older than what is kept; the last good night always stays."""
+        """Remove run directories and tables that are older than what is kept; the last good night always stays.
+
+        A table is older if the newest `WITNESSES` nights say so, too: while the clock is wrong for a night, none goes.
+        """
         good = [night.run for night in self.good()]
         kept = {*good[-1:], *(night.run for night in self.nights[-keep_runs:])}
         for night in self.nights:
             if night.run not in kept:
                 shutil.rmtree(self.path / RUNS / night.run, ignore_errors=True)
-        oldest = iso_utc(now - keep_tables_s)
+        moments = [now, *(datetime.fromisoformat(night.at).timestamp() for night in self.nights[-WITNESSES:])]
+        oldest = iso_utc(min(moments) - keep_tables_s)
         gone = {night.run for night in self.nights if night.at < oldest and night.run not in good[-1:]}
         folders = [*(self.path / TABLES).glob("*/"), *(self.path / kind for kind in (CHANGES, VIOLATIONS, PAGES))]
         for folder in folders:

@@ -1,5 +1,6 @@
 """A manifest becomes a run in a store; the submitter may wait for its end, and export it into a run directory."""
 
+import contextlib
 import math
 import shlex
 import tempfile
@@ -26,7 +27,7 @@ from bulk.engine.agreement.approval import Approve
 from bulk.engine.agreement.gates import refuse_higher
 from bulk.engine.execution import Prepared, prepare, report
 from bulk.engine.origin import Origin
-from bulk.errors import RunStopped, UsageError
+from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
 from bulk.ledger.view import LedgerView
 from bulk.manifest.platform_section import base_url
 from bulk.manifest.reading import Overrides, read_manifest
@@ -36,7 +37,7 @@ from bulk.report.wave_gates import closed_gate
 from bulk.status import Display, RunStatus
 from bulk.store import bundles, runs
 from bulk.store.connections import StoreConnection
-from bulk.store.export import export
+from bulk.store.export import end_wait, export
 from bulk.store.leases import GRACE_S
 from bulk.store.schema import refuse_other
 from bulk.store.shards import SHARD_ITEMS, cut
@@ -78,12 +79,14 @@ async def submit_manifest(
     accepted: AbstractSet[int] = frozenset(),
     who: str = "",
     alone_as: str | None = None,
+    is_awaited: bool = False,
 ) -> Submitted:
     """Check a manifest on this machine, and submit it; the same manifest with the same items is the same run.
 
     Args:
         accepted: waves that go on though they are over a budget (numbers). who: the person who accepts them.
         alone_as: the name of the run, where the store has this run alone; None: a new name is made.
+        is_awaited: see `runs.Submission`.
 
     Raises:
         BulkError: the manifest can't be used, or not on several machines, or the store can't be reached; nothing was
@@ -102,7 +105,9 @@ async def submit_manifest(
         if approve is not None:
             approve(prepared.checked)
         origin = Origin.of(manifest, overrides)
-        name, is_new = await anyio.to_thread.run_sync(_submit, store, prepared, origin, workspace, alone_as, clock)
+        name, is_new = await anyio.to_thread.run_sync(
+            _submit, store, prepared, origin, workspace, alone_as, clock, is_awaited
+        )
         if accepted:
             await anyio.to_thread.run_sync(lambda: open_waves(store, runs.find(store, name), who, accepted=accepted))
     return Submitted(name, is_new, tuple(_notes(prepared.checked)))
@@ -124,7 +129,13 @@ def _notes(checked: Checked) -> Iterator[str]:
 
 
 def _submit(
-    store: StoreConnection, prepared: Prepared, origin: Origin, workspace: Path, alone_as: str | None, clock: Clock
+    store: StoreConnection,
+    prepared: Prepared,
+    origin: Origin,
+    workspace: Path,
+    alone_as: str | None,
+    clock: Clock,
+    is_awaited: bool,
 ) -> tuple[str, bool]:
     checked = prepared.checked
     limits = checked.manifest.limits
@@ -148,6 +159,7 @@ def _submit(
         shards=found.shards,
         is_gated=limits.gate == "manual",
         names_secrets=has_secrets,
+        is_awaited=is_awaited,
     )
     return runs.submit(store, submission)
 
@@ -166,20 +178,23 @@ async def followed(
         nobody_s: how long no worker has been at work on the run before a note says so, once (seconds).
 
     Raises:
-        RunStopped: the store has been out of reach for `AWAY_S`; that does not end the run.
+        RunStopped, RunDirectoryError: the store has been out of reach for `AWAY_S`, or could not be used, as while a
+            copy of it is brought back; that does not end the run.
     """
     clock = Clock()
     heard_at = worked_at = clock.monotonic()
     ended_at: float | None = None
+    has_heard = False
     while True:
         try:
             run, status, is_told = await anyio.to_thread.run_sync(_looked, store, name, clock)
-        except RunStopped:
-            if clock.monotonic() - heard_at > AWAY_S:
+        except (RunStopped, RunDirectoryError) as away:
+            is_worth_a_wait = has_heard or isinstance(away, RunStopped)
+            if not is_worth_a_wait or clock.monotonic() - heard_at > AWAY_S:
                 raise
             await clock.sleep(LOOK_S)
             continue
-        heard_at = clock.monotonic()
+        heard_at, has_heard = clock.monotonic(), True
         display.update(status)
         if not run.is_live:
             ended_at = heard_at if ended_at is None else ended_at
@@ -225,7 +240,10 @@ def next_command(run: runs.StoredRun, store: str) -> str:
 def taken_home(store: StoreConnection, run: runs.StoredRun, run_dir: Path, notes: tuple[str, ...] = ()) -> Report:
     """Export a run into an ordinary run directory, with its reports; blocks."""
     export(store, run, run_dir, merged)
-    return report(LedgerView(run_dir), run_dir, notes)
+    made = report(LedgerView(run_dir), run_dir, notes)
+    with contextlib.suppress(BulkError):  # the same command finds the directory, and begins nothing
+        end_wait(store, run)
+    return made
 
 
 def submitted_json(submitted: Submitted) -> bytes:

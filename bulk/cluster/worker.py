@@ -155,6 +155,8 @@ class Worker:
                         await anyio.to_thread.run_sync(show_alive, connection, worker, abandon_on_cancel=True)
                     heard = await anyio.to_thread.run_sync(partial(_heard, connection), abandon_on_cancel=True)
                 except (psycopg.Error, BulkError):
+                    if connection is not None:
+                        connection.close()
                     connection = None
                     await self._clock.sleep(IDLE_S)
                     continue
@@ -178,17 +180,18 @@ class Worker:
     async def _work(self, leases: Leases) -> None:
         while not self._is_ending:
             self._noticed = anyio.Event()
-            worked = False
+            worked, pause_s = False, IDLE_S
             try:
                 await anyio.to_thread.run_sync(leases.tidy)
                 for run in await anyio.to_thread.run_sync(leases.claimable):
                     if not self._left_alone.has(run, self._clock.monotonic()) and not self._is_ending:
                         await self._try(run, leases)
                         worked = True
-            except RunStopped as away:
+            except BulkError as away:  # whatever it is, somebody may put it right
                 log.warning("%s", away)
+                pause_s = IDLE_S if isinstance(away, RunStopped) else AGAIN_S
             if not worked and not self._is_ending:
-                with anyio.move_on_after(IDLE_S):
+                with anyio.move_on_after(pause_s):
                     await self._noticed.wait()
 
     async def _try(self, run: int, leases: Leases) -> None:

@@ -46,15 +46,35 @@ IDLE_S = 10
 machine may be gone, and it holds locks. A server does not count after a pipeline, as `executemany` makes one, because
 what is sent last is no statement (`Flush`): so many rows are one statement over arrays."""
 
+_SESSION = {
+    "search_path": "bulk,pg_temp",
+    "timezone": "UTC",
+    "client_encoding": "UTF8",
+    "standard_conforming_strings": "on",
+    "array_nulls": "on",
+    "default_transaction_isolation": r"read\ committed",
+    "synchronous_commit": "on",
+    "lock_timeout": f"{LOCK_S}s",
+    "statement_timeout": f"{UNHURRIED_S:.0f}s",
+    "idle_in_transaction_session_timeout": f"{IDLE_S}s",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+"""Settings of every session, whatever an administrator has set for the database or the user: with others, what is
+written would not be what is read, a commit could be lost when the server crashes, two workers would not see what the
+other one has just finished, or a statement over a whole run would never come to its end."""
+
+_SEEN = ("search_path", "standard_conforming_strings", "default_transaction_isolation", "synchronous_commit")
+"""Those of `_SESSION` without which nothing is right. A pooler between may leave all of them out."""
+
 _SETTINGS = {
     "connect_timeout": CONNECT_S,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
-    "options": f"-c search_path=bulk,pg_temp -c lock_timeout={LOCK_S}s -c timezone=UTC -c client_encoding=UTF8 "
-    f"-c idle_in_transaction_session_timeout={IDLE_S}s "
-    "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
+    "options": " ".join(f"-c {name}={value}" for name, value in _SESSION.items()),
 }
 _UNUSABLE = ("42", "3F")
 """The beginnings of PostgreSQL's error codes for tables or functions that are not those of this version."""
@@ -73,8 +93,11 @@ _HOPELESS = (
     "invalid port number",
     "invalid sslmode value",
     "invalid integer value",
+    "unsupported startup parameter",
 )
-"""Messages about a user, a database or a certificate that can't be used: trying again would not help."""
+"""Messages about a user, a database, a certificate or a pooler that can't be used: trying again would not help."""
+
+_POOLER = "a pooler between has to pass on the settings of a session: name the server itself"
 
 
 T = TypeVar("T")
@@ -157,7 +180,8 @@ def connect(address: StoreAddress, purpose: str, ending: Ending | None = None) -
     Raises:
         RunStopped: the store can't be reached.
         GivenUp: the process is to end, and the store can't be reached.
-        UsageError: the store is reached, and refuses this user, or the connection is not encrypted as it must be.
+        UsageError: the store is reached, and refuses this user; or the connection is not encrypted as it must be, or a
+            pooler leaves out what a session needs.
     """
     if ending is not None and ending.is_given_up:
         raise GivenUp(f"the store {address} says nothing, and this process is to end; nothing recorded is lost")
@@ -175,6 +199,11 @@ def connect(address: StoreAddress, purpose: str, ending: Ending | None = None) -
             ending.give_up()
         raise _unreached(address, error) from None
     connection.ending = ending
+    try:
+        _refuse_pooler(address, connection)
+    except psycopg.Error as error:
+        connection.close()
+        raise _unreached(address, error) from None
     info = connection.info  # the host that libpq really took, from service files, the environment and host names
     if not (is_here(info.host) and is_here(info.hostaddr)) and info.get_parameters().get("sslmode") != VERIFIED:
         connection.close()
@@ -182,10 +211,25 @@ def connect(address: StoreAddress, purpose: str, ending: Ending | None = None) -
     return connection
 
 
+def _refuse_pooler(address: StoreAddress, connection: Connection) -> None:
+    """Check that the session has the settings that were asked for.
+
+    Raises:
+        UsageError: it has others.
+    """
+    names = ", ".join(f"current_setting('{name}')" for name in _SEEN)
+    found = connection.execute(f"SELECT {names}".encode(), prepare=False).fetchone() or ()
+    wrong = [name for name, value in zip(_SEEN, found, strict=True) if value != _SESSION[name].replace("\\", "")]
+    if wrong:
+        connection.close()
+        raise UsageError(f"STORE: {address} leaves out {', '.join(wrong)}; {_POOLER}")
+
+
 def _unreached(address: StoreAddress, error: psycopg.Error) -> BulkError:
     said = said_by(error)
     if any(phrase in said for phrase in _HOPELESS):
-        way_out = f"; {PASSWORD_FILE}" if "no password supplied" in said else ""
+        ways_out = {"no password supplied": f"; {PASSWORD_FILE}", "unsupported startup parameter": f"; {_POOLER}"}
+        way_out = "".join(way_out for phrase, way_out in ways_out.items() if phrase in said)
         return UsageError(f"STORE: {address} refuses: {said}{way_out}")
     return RunStopped(f"the store {address} can't be reached: {said}; nothing recorded is lost")
 
@@ -271,7 +315,9 @@ class StoreConnection:
             RunStopped: the store can't be reached, or the connection was lost; it is not known then whether the
                 statement that was under way took effect.
             GivenUp: see `Ending`.
-            RunDirectoryError, UsageError: the store can't be used.
+            RunDirectoryError: the store can't be used.
+            UsageError: the store refuses this user. If it did not before, that is `RunStopped`: an administrator may
+                be at work on it, or a certificate or a password be changed.
         """
         with self._lock:
             if self._is_closed:
@@ -279,7 +325,7 @@ class StoreConnection:
             if self._connection is not None and _was_hung_up(self._connection):
                 self._connection.close()
             if self._connection is None or self._connection.closed:
-                self._connection = connect(self.address, self._purpose, self._ending)
+                self._connection = self._reached()
                 self._connection.silent_s = self._silent_s
                 self.made += 1
             try:
@@ -289,6 +335,14 @@ class StoreConnection:
                 if self._connection.closed or not is_idle or isinstance(error, errors.ReadOnlySqlTransaction):
                     self._connection.close()  # the next connection may lead to another server
                 raise refusal(error, self.address) from error
+
+    def _reached(self) -> Connection:
+        try:
+            return connect(self.address, self._purpose, self._ending)
+        except UsageError as refused:
+            if not self.made:
+                raise
+            raise RunStopped(f"{refused}; it was reached before, and nothing recorded is lost") from None
 
     @contextlib.contextmanager
     def unhurried(self) -> Iterator[None]:

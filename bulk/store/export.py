@@ -70,6 +70,16 @@ def export(
     return status
 
 
+def end_wait(store: StoreConnection, run: runs.StoredRun) -> None:
+    """Note that the results of a run are at home: the same manifest and items are a new run from now on.
+
+    Raises:
+        BulkError: the store can't be reached, or this user may not do that.
+    """
+    with store.using() as connection:
+        connection.execute(_SQL["end_wait"], (run.id,))
+
+
 def refuse_taken(run_dir: Path) -> Path:
     """Check that a run can be exported to the directory; returns the absolute path.
 

@@ -49,6 +49,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
         groups: the group of each job, by the job's number.
         shards: the shards of all groups; their numbers count from 0.
         is_gated: whether people open the waves after the first. names_secrets: whether its items name secrets.
+        is_awaited: whether who submits it waits for its end and takes its results home.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     shards: Sequence[Shard]
     is_gated: bool = False
     names_secrets: bool = False
+    is_awaited: bool = False
 
 
 class StoredWave(NamedTuple):
@@ -166,7 +168,8 @@ def identity_digest(identity: RunIdentity) -> bytes:
 def submit(store: StoreConnection, submission: Submission) -> tuple[str, bool]:
     """Submit a run, all of it or nothing; returns its name, and whether it is new.
 
-    A second submission of the same manifest and items returns the earlier run, while that run is not complete.
+    A second submission of the same manifest and items returns the earlier run, while that run is not complete, or while
+    it is awaited, as this one is, and its results are not at home (`export.end_wait`).
 
     Raises:
         RunDirectoryError: the store has a run of this name with another manifest or other items.
@@ -175,22 +178,26 @@ def submit(store: StoreConnection, submission: Submission) -> tuple[str, bool]:
     digest = identity_digest(submission.identity)
     try:
         with store.unhurried(), store.transaction() as connection:
-            found = _going_on(store, connection, submission.name, digest)
+            found = _going_on(store, connection, submission, digest)
             if found is not None:
                 return found, False
             _make(connection, submission, digest)
             connection.execute(_SQL["drop_bundles"])
     except ValueError:  # another command has submitted the run at this moment
         with store.using() as connection:
-            found = _going_on(store, connection, submission.name, digest)
+            found = _going_on(store, connection, submission, digest)
         if found is None:
             raise
         return found, False
     return submission.name, True
 
 
-def _going_on(store: StoreConnection, connection: psycopg.Connection, name: str, digest: bytes) -> str | None:
-    row = connection.execute(_SQL["going_on"], (name, digest, name)).fetchone()
+def _going_on(
+    store: StoreConnection, connection: psycopg.Connection, submission: Submission, digest: bytes
+) -> str | None:
+    name, is_awaited = submission.name, submission.is_awaited
+    values = {"name": name, "digest": digest, "is_awaited": is_awaited}
+    row = connection.execute(_SQL["going_on"], values).fetchone()
     if row is None:
         return None
     if row[2] != digest:
@@ -198,6 +205,8 @@ def _going_on(store: StoreConnection, connection: psycopg.Connection, name: str,
             f"the store {store.address} has a run {name}, of another manifest; name this one otherwise, or forget that "
             f"one: bulk forget {shlex.quote(name)} --store {shlex.quote(str(store.address))}"
         )
+    if is_awaited:
+        connection.execute(_SQL["await"], (row[0],))
     return str(row[1])
 
 
@@ -218,7 +227,9 @@ def _make(connection: psycopg.Connection, submission: Submission, digest: bytes)
                  shard.first, shard.behind, shard.items, list(shard.needs), list(shard.after), shard.wave)
             )  # fmt: skip
     connection.execute(_SQL["count_waves"], (run, run))
-    connection.execute(_SQL["note_demands"], (submission.is_gated, submission.names_secrets, run))
+    connection.execute(
+        _SQL["note_demands"], (submission.is_gated, submission.names_secrets, submission.is_awaited, run)
+    )
     connection.execute(_SQL["end_empty_jobs"], (run,))
     connection.execute(_SQL["end_empty_run"], (run,))
     connection.execute("SELECT pg_notify('bulk_shard', %s)", (str(run),))
@@ -237,9 +248,9 @@ def find(store: StoreConnection, name: str) -> StoredRun:
         UsageError: there is no such run; the message names a similar one, or the command that lists all.
         RunStopped: the store can't be reached.
     """
-    found = _read(store, name)
-    if found:
-        return found[0]
+    found = named(store, name)
+    if found is not None:
+        return found
     import difflib
 
     names = [run.name for run in _read(store, None)]
@@ -250,6 +261,16 @@ def find(store: StoreConnection, name: str) -> StoredRun:
         else f"bulk runs --store {shlex.quote(str(store.address))} lists those that it has"
     )
     raise UsageError(f"the store {store.address} has no run {redact(name)}; {hint}")
+
+
+def named(store: StoreConnection, name: str) -> StoredRun | None:
+    """Return the run of that name; None where there is none.
+
+    Raises:
+        BulkError: the store can't be reached, or refuses this user.
+    """
+    found = _read(store, name)
+    return found[0] if found else None
 
 
 def list_all(store: StoreConnection) -> list[StoredRun]:
@@ -344,7 +365,7 @@ def reopen(
         codes, jobs: only items with one of these errors, of jobs with one of these numbers; empty: any.
 
     Raises:
-        RunDirectoryError: workers are at work on the run.
+        RunDirectoryError: workers are at work on the run, or on another one of the same manifest and items.
         UsageError: items that succeeded would be reopened, and a job of the run makes its items from results.
     """
     with store.unhurried(), store.transaction() as connection:
@@ -355,7 +376,13 @@ def reopen(
         numbers = dict(connection.execute(_SQL["numbers"]).fetchall())
         chosen, spared = [numbers[kind] for kind in kinds], [numbers[ErrorCode.SUPERSEDED]]
         only = ([numbers[code] for code in codes] if codes else None, list(jobs) if jobs else None)
-        found = connection.execute(_SQL["reopen"], (run.id, chosen, spared, *only)).fetchone()
+        try:
+            found = connection.execute(_SQL["reopen"], (run.id, chosen, spared, *only)).fetchone()
+        except psycopg.errors.UniqueViolation:  # of `run_going_on`
+            raise RunDirectoryError(
+                f"the store {store.address} has another run of the same manifest and items, which is not complete; "
+                f"retry {run.name} when that one is: bulk runs --store {shlex.quote(str(store.address))}"
+            ) from None
         count = int(found[0]) if found else 0
         if count:
             note_action(connection, run, who, "retry", args or {}, RUNNING)

@@ -7,11 +7,13 @@ import sqlite3
 import sys
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
 from bulk.audit.tables.asking import run
 from bulk.audit.tables.child import Task
 from bulk.audit.tables.statements import copy
+from bulk.clock import Clock, iso_utc
 from tests.audit.nights import ABSENT, FILES, POLICY, VAULT, Nights
 from tests.e2e.support.platform import Home, served, wait_for
 
@@ -296,6 +298,23 @@ def test_old_nights_go(nights):
         assert nights.result()[0] == 0
     assert len(list(nights.folder.glob("audits/files/runs/*"))) == 1
     assert len(nights.sql("SELECT DISTINCT run FROM items")) == 3
+
+
+def test_a_clock_that_is_wrong_for_a_night_takes_no_tables_away(nights):
+    """What is old is told by the newest nights together: they go when all of them are more than `keep.tables` later."""
+    keep_s, year_s = 400 * 86_400.0, 366 * 86_400.0
+    nights.write()
+    for _ in range(3):
+        assert nights.result()[0] == 0
+    history = nights.history()
+    now = Clock().now()
+    history.prune(30, keep_s, now + 2 * year_s)
+    assert len(nights.sql("SELECT DISTINCT run FROM items")) == 3
+    first, *others = history.nights
+    later = [msgspec.structs.replace(first, run=f"{first.run}-{n}", at=iso_utc(now + 2 * year_s)) for n in range(2, 6)]
+    history.nights = (first, *others, *later)
+    history.prune(30, keep_s, now + 2 * year_s)
+    assert [night.run for night in history.nights] == [night.run for night in later]
 
 
 def test_tables_of_other_versions_are_read_and_damaged_ones_named(nights):

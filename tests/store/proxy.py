@@ -1,6 +1,7 @@
 """A link to PostgreSQL that can be cut: before a request arrives, before its answer is back, or for a while."""
 
 import contextlib
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -20,10 +21,11 @@ class Cut(Enum):
 
 
 class Link:
-    """A port that leads to a server. `next_cut` is obeyed once, by the next bytes that a client sends."""
+    """A port that leads to a server. `next_cut` is obeyed once, by the next bytes that a client sends. `is_pooler`: it
+    leaves out the settings that a client begins its session with."""
 
     def __init__(self, path: str) -> None:
-        self._target = path
+        self._target, self.is_pooler = path, False
         self.next_cut = Cut.NONE
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -46,6 +48,8 @@ class Link:
         with contextlib.suppress(OSError):
             while data := client.recv(CHUNK):
                 self._passes.wait()
+                if self.is_pooler:
+                    data = without_settings(data)
                 cut, self.next_cut = self.next_cut, Cut.NONE
                 if cut is Cut.REQUEST:
                     break
@@ -87,6 +91,12 @@ class Link:
         for each in self._sockets:
             hang_up(each)
             each.close()
+
+
+def without_settings(data: bytes) -> bytes:
+    """The first message of a session without its options; any other bytes as they are."""
+    short = re.sub(rb"\0options\0[^\0]*\0", b"\0", data[4:], count=1)
+    return data if len(short) == len(data) - 4 else (len(short) + 4).to_bytes(4, "big") + short
 
 
 def hang_up(end: socket.socket) -> None:

@@ -2,12 +2,14 @@
 
 import threading
 
+import msgspec
 import pytest
 
 from bulk.errors import RunDirectoryError, RunStopped, UsageError
 from bulk.ledger.records import Minute
 from bulk.model import OutcomeKind
 from bulk.store import bundles, runs
+from bulk.store.export import end_wait
 from bulk.store.holding import Holding
 from bulk.store.leases import Kind, Lease, Shard
 from bulk.store.ledger import StoreLedger
@@ -91,6 +93,22 @@ def test_a_name_belongs_to_one_manifest(shared_store):
             runs.find(store, "nothing like it")
 
 
+def test_who_waits_for_a_run_gets_it_until_it_is_at_home(shared_store):
+    """Though it is complete by then; who does not wait for one, or has taken it home, submits a new one."""
+    name, digest, shards = next(NAMES), next(NAMES), ranges(((0, 0, 1),))
+    with connection_to(shared_store) as store, store.using() as connection:
+
+        def got(number: int, **more: bool) -> str:
+            found, _ = runs.submit(store, submission(f"{name}-{number}", digest, shards, **more))
+            connection.execute("UPDATE run SET state = 'complete' WHERE name = %s", (found,))
+            return found.removeprefix(f"{name}-")
+
+        assert [got(1), got(2), got(3, is_awaited=True)] == ["1", "2", "3"]
+        assert [got(4, is_awaited=True), got(5), got(6, is_awaited=True)] == ["3", "5", "3"]
+        end_wait(store, runs.find(store, f"{name}-3"))
+        assert got(7, is_awaited=True) == "7"
+
+
 def test_a_run_without_items_is_complete_at_once(shared_store):
     """There is nothing to wait for, and jobs without items hold nobody up."""
     name = next(NAMES)
@@ -151,6 +169,25 @@ def test_what_others_are_made_from_is_not_done_again(shared_store, tmp_path):
             runs.reopen(store, run, {OutcomeKind.SUCCEEDED, OutcomeKind.FAILED}, "me")
         assert runs.reopen(store, run, {OutcomeKind.FAILED}, "me") == 1
     assert place.sql("SELECT done, items FROM shard WHERE run = %s AND no = 1", place.run) == [(False, -1)]
+    place.close()
+
+
+def test_a_retry_waits_for_another_run_of_the_same(shared_store, tmp_path):
+    """Both would send the same: it is refused while the other one goes on, and the message names the way out."""
+    place = StorePlace(shared_store, tmp_path, shards=ranges(((0, 0, 1),)))
+    leases = place.leases()
+    ledger = place.opened(leases=leases)
+    ledger.commit([record(0, OutcomeKind.FAILED)])
+    leases.finish(Lease(place.run, 0, ledger.holding.epoch_of(0)))
+    with connection_to(shared_store) as store:
+        first = runs.find(store, place.name)
+        assert first.state == "complete"
+        again = submission(f"{place.name}-again", "", place.shards)
+        runs.submit(store, msgspec.structs.replace(again, identity=place.identity))
+        with pytest.raises(RunDirectoryError, match=r"another run of the same manifest .* bulk runs --store"):
+            runs.reopen(store, first, {OutcomeKind.FAILED}, "me")
+        runs.forget(store, runs.find(store, f"{place.name}-again"))
+        assert runs.reopen(store, first, {OutcomeKind.FAILED}, "me") == 1
     place.close()
 
 

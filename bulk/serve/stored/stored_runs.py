@@ -16,7 +16,7 @@ from bulk.cluster.stored_limits import set_limits, settable
 from bulk.cluster.stored_state import state_of
 from bulk.cluster.stored_waves import open_waves, refuse_closed
 from bulk.cluster.submission import next_command
-from bulk.errors import BulkError, UsageError
+from bulk.errors import BulkError
 from bulk.report.run_list import ListedRun
 from bulk.report.wave_gates import closed_gate
 from bulk.serve.fleet import STORED, FleetRun, Look, Opened
@@ -150,10 +150,7 @@ class StoredRuns:
         return ClusterData(self._store)
 
     def _find(self, name: str) -> StoredRun | None:
-        try:
-            return runs.find(self._store, name.removeprefix(STORED))
-        except UsageError:
-            return None
+        return runs.named(self._store, name.removeprefix(STORED))
 
     def _read(self) -> None:
         try:

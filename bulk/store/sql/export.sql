@@ -19,3 +19,6 @@ SELECT i.job, i.idx, i.method, i.path, i.before, i.effect, i.sent_at FROM intent
 
 -- name: planned
 SELECT began_platform FROM run WHERE id = %s
+
+-- name: end_wait
+UPDATE run SET awaited = false WHERE id = %s

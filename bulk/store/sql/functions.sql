@@ -156,8 +156,9 @@ BEGIN
     PERFORM FROM run WHERE id = of_run FOR NO KEY UPDATE;  -- of two that finish the last two shards, one sees both
     PERFORM FROM shard s WHERE s.run = of_run AND s.no = of_shard AND s.epoch = at_epoch
         AND s.lease_until > clock_timestamp() FOR UPDATE;
-    IF NOT FOUND THEN
-        RETURN 'lost';
+    IF NOT FOUND THEN  -- or it was finished, and the answer was lost
+        PERFORM FROM shard s WHERE s.run = of_run AND s.no = of_shard AND s.epoch = at_epoch AND s.done;
+        RETURN CASE WHEN FOUND THEN 'done' ELSE 'lost' END;
     END IF;
     UPDATE shard s SET done = true, owner = NULL, lease_until = NULL WHERE s.run = of_run AND s.no = of_shard
         AND s.items = (SELECT coalesce(sum(c.items), 0) FROM count c WHERE c.run = of_run AND c.shard = of_shard)

@@ -1,6 +1,10 @@
 -- name: going_on
-SELECT id, name, identity_digest, engine FROM run WHERE name = %s OR (identity_digest = %s AND state <> 'complete')
-ORDER BY name <> %s LIMIT 1
+SELECT id, name, identity_digest FROM run
+WHERE name = %(name)s OR (identity_digest = %(digest)s AND (state <> 'complete' OR (awaited AND %(is_awaited)s)))
+ORDER BY name <> %(name)s, state = 'complete', id DESC LIMIT 1
+
+-- name: await
+UPDATE run SET awaited = true WHERE id = %s
 
 -- name: is_taken
 SELECT 1 FROM run WHERE name = %s
@@ -39,7 +43,8 @@ FROM (SELECT s.job_group, max(s.wave) AS waves FROM shard s WHERE s.run = %s GRO
 WHERE j.run = %s AND j.job_group = n.job_group AND n.waves > 1
 
 -- name: note_demands
-UPDATE run SET may_open = CASE WHEN %s THEN 1 ELSE may_open END, names_secrets = %s WHERE id = %s
+UPDATE run SET may_open = CASE WHEN %s THEN 1 ELSE may_open END, names_secrets = %s, awaited = %s
+WHERE id = %s
 
 -- name: end_empty_jobs
 UPDATE job j SET state = 'over'

@@ -1,5 +1,6 @@
 """Runs of a store on the page: what is told, filtered, searched and steered, against the store itself."""
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,12 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from bulk.clock import iso_utc
+from bulk.clock import Clock, iso_utc
 from bulk.cluster.budgets import encoded
 from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.shared_bucket import Hold, SharedBucket
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.store import runs
+from bulk.store.connections import SILENT_S
 from bulk.store.ledger import StoreLedger
 from tests.browser.stored import keep_leases
 from tests.ledger.samples import STATUS, identity, record
@@ -21,6 +23,7 @@ from tests.report.ledgers import bucket
 from tests.serve.conftest import Asker, asking
 from tests.serve.test_planted_bugs import each_stands_once, pages_by_number
 from tests.store.places import StorePlace, connection_to, ranges
+from tests.store.proxy import link_to
 
 DONE, GONE, REFUSED = 150, 20, 5
 
@@ -213,3 +216,22 @@ def test_a_store_that_is_away_holds_nobody_up(place: StorePlace, tmp_path: Path)
     with asking(tmp_path, cache=tmp_path / "cache") as plain:
         assert plain.get("/cluster").status == 404
         assert b"/workers" not in plain.send("GET", "/").body
+
+
+def test_a_store_that_says_nothing_holds_up_its_own_pages_alone(place: StorePlace, tmp_path: Path) -> None:
+    """However many ask for what is in it, the list and all else come (failures.md row 92)."""
+    with link_to(place.text) as (link, text), asking(tmp_path, cache=tmp_path / "cache", store=text) as asker:
+        assert asker.get("/cluster").status == 200
+        link.part()
+        asked = [f"/{what}?x={number}" for number in range(4) for what in ("cluster", f"runs/store:{place.name}")]
+        waiting = [threading.Thread(target=asker.get, args=(path,)) for path in asked]
+        for each in waiting:
+            each.start()
+        began = Clock().monotonic()
+        for path in ("/runs", "/budgets", "/audits"):
+            assert asker.get(path).status == 200
+        took_s = Clock().monotonic() - began
+        link.heal()
+        for each in waiting:
+            each.join()
+        assert took_s < SILENT_S / 2

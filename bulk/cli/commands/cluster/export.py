@@ -1,5 +1,6 @@
 """`bulk export`: a run goes out of a store into an ordinary run directory."""
 
+import contextlib
 from pathlib import Path
 
 import click
@@ -8,6 +9,7 @@ from bulk.cli import output
 from bulk.cli.commands.cluster import stored
 from bulk.cli.logs import Command
 from bulk.cli.options import RUNS
+from bulk.errors import BulkError
 
 
 @click.command(cls=Command)
@@ -27,6 +29,7 @@ def export(run: str, store: str, run_dir: Path | None) -> int:
         from bulk.report.report_files import write_reports
         from bulk.report.timeline import merged
         from bulk.store import runs
+        from bulk.store.export import end_wait
         from bulk.store.export import export as write
 
         target = RUNS / run if run_dir is None else run_dir
@@ -35,5 +38,8 @@ def export(run: str, store: str, run_dir: Path | None) -> int:
         view = LedgerView(target)
         report = fold(view)
         write_reports(report, target, explore(view, report))
+        if found.state == runs.COMPLETE:
+            with contextlib.suppress(BulkError):  # a reader may export, and not say that it is done
+                end_wait(connection, found)
     output.out(str(target))
     return 0

@@ -85,9 +85,9 @@ def run_in_store(
         async def wait(shown: "Display") -> tuple[submission.Submitted, runs.StoredRun]:
             submitted = await submission.submit_manifest(
                 manifest, connection, overrides=overrides, environ=os.environ, display=shown, approve=question,
-                accepted=accepted, who=stored.who(),
+                accepted=accepted, who=stored.who(), is_awaited=True,
             )  # fmt: skip
-            how = "submitted to" if submitted.is_new else "goes on, with the limits that it has there, in"
+            how = "is submitted to" if submitted.is_new else "was submitted before, and has the limits that it has in"
             shown.note(f"{submitted.name} {how} {store}")
             return submitted, await submission.followed(submitted.name, connection, shown)
 
