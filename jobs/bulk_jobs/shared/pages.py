@@ -108,8 +108,7 @@ def read_all(
             asked = asked if is_linked else urls.query(**parameters, per_page=size)
         is_guess = not is_linked and len(found) >= size and _is_numbered(request.query, len(seen))
         if not is_guess and not _goes_on(reply, len(seen)):
-            # a page that nothing follows was not cut at all
-            count = len(seen) - (empty if is_cut else 0)
+            count = len(seen) - (empty if is_cut else 0)  # a page that nothing follows was not cut at all
             return Listing(entries=entries, pages=count, first=first, is_unchanged=is_unchanged)
         following = _query_of_next(reply, path, asked, len(seen) + 1)
         flaw = _flaw_of_next(following, seen, most_pages, empty)
