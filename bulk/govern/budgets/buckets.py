@@ -339,7 +339,10 @@ class Bucket:
         if late < reset_at and reset_at != self.reset_at:
             self.over = -1
         self.reset_at, self.is_assumed = reset_at, False
-        self.window_s = max(self.window_s, reset_at - self.opened_at) if self.opened_at else self.window_s
+        if reset_at < agreed - JITTER_S:  # the length was another window's: this one is known from now on
+            self.window_s, self.opened_at = max(1.0, reset_at - late), late
+        elif self.opened_at:
+            self.window_s = max(self.window_s, reset_at - self.opened_at)
 
     def _is_surpassed(self, vague: Witness, good: list[Witness], late: float) -> bool:
         """Return whether another witness knows the window that had not begun when `vague` spoke of it.

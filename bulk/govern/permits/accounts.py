@@ -132,7 +132,7 @@ class PermitQueue:
         trip_s: moving mean of the time from a permit to its answer (seconds).
         errors: requests without a good answer since the last good one (count); error: what the newest met, for people.
         nameless: answers in a row without a category that named another limit than the bucket's (count);
-            nameless_limit: that limit. siblings: queues of the same payer's other tokens: they have the same bucket.
+            nameless_limit: that limit (0: none). siblings: queues of the payer's other tokens, with the same bucket.
         far_ends: ends further away than a window is long, as headers, and as `/rate_limit`, named them last (UTC epoch
             seconds). is_end_moved: headers have named several ends of one window.
     """

@@ -25,6 +25,9 @@ NAMELESS = 3
 """This many answers in a row that name no category and the same limit are of this budget (count), whatever
 `/rate_limit` says of it, if headers have never named another limit."""
 
+SILENT = 10
+"""Where `/rate_limit` says that limits are off, this many served answers in a row that name none say so too (count)."""
+
 _NUMBERS = tuple(istr(f"X-RateLimit-{name}") for name in ("Limit", "Remaining", "Reset"))
 _MULTIPLE = (CIMultiDictProxy, CIMultiDict)
 _SERVED = (VerdictKind.ACCEPTED, VerdictKind.REDIRECTED)
@@ -121,9 +124,11 @@ def limits_of(permit: Permit, reply: Reply, verdict: Verdict) -> Limits | None:
 
     None: the headers name no limits, or may mean another budget.
     """
-    if reply.headers.get("x-ratelimit-limit") is None:  # limits are off, as they are at first
-        return None
     kind, queue = verdict.kind, permit.queue
+    if reply.headers.get("x-ratelimit-limit") is None:  # limits are off, as they are at first
+        if queue.bucket is not None and queue.account.is_unlimited and kind in _SERVED:
+            _note_silence(queue, queue.bucket)
+        return None
     if kind not in _SPEAK or permit.generation != queue.account.generation:
         return None
     limits = limits_from_headers(_own_of(reply.headers))
@@ -141,9 +146,26 @@ def limits_of(permit: Permit, reply: Reply, verdict: Verdict) -> Limits | None:
     is_asked = bucket.asked.heard_at >= bucket.opened_at and bucket.asked.heard_at > 0.0
     if limits.category is not None or not is_asked or bucket.shown.limit == limits.limit:
         return limits
-    queue.nameless = queue.nameless + 1 if limits.limit == queue.nameless_limit else 1
-    queue.nameless_limit = limits.limit
-    return limits if queue.nameless >= NAMELESS and bucket.shown.limit == 0 else None
+    return limits if _in_row(queue, limits.limit) >= NAMELESS and bucket.shown.limit == 0 else None
+
+
+def _in_row(queue: PermitQueue, limit: int) -> int:
+    """Note an answer that names no category and this limit (0: none); return how many in a row did (count)."""
+    queue.nameless = queue.nameless + 1 if limit == queue.nameless_limit else 1
+    queue.nameless_limit = limit
+    return queue.nameless
+
+
+def _note_silence(queue: PermitQueue, bucket: Bucket) -> None:
+    """Note that an answer names no limits, as `/rate_limit` does not either: after some of them, limits are off.
+
+    The bucket is forgotten when it has nothing in flight. If limits are on after all, the next word of them opens
+    another one.
+    """
+    if _in_row(queue, 0) >= SILENT and bucket.in_flight == 0 and queue.tokens is None:
+        for each in (queue, *queue.siblings):
+            each.bucket = None
+            each.wake()
 
 
 def _own_of(headers: Mapping[str, str]) -> Mapping[str, str]:

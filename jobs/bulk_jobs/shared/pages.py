@@ -1,12 +1,12 @@
 """Lists: all pages of a list, read as one.
 
 The `Link` of a page leads to the next one, but only its query is used and the path stays the same, so that no link can
-lead out of the platform. Where no page has a `Link`, the next one is asked for by its number after each page that is
-full (`urls.page_size`), and where a `Link` names the last page alone, until that one. A list whose links repeat a
-page, or that goes on for ever, is unusable: a part of a list is never passed off as the whole. While a list is read,
-others may change it: a new entry moves others to the next page, where they come once more and are left out, and a
-deletion moves entries to the page before, so that they are missed. Source: specification, Conventions (pagination);
-failures.md rows 12, 30.
+lead out of the platform. After a page without a `Link` that is full (`urls.page_size`) the next one is asked for by its
+number, also where pages before it had one, and where a `Link` names the last page alone, until that one. A list whose
+links repeat a page, or that goes on for ever, is unusable: a part of a list is never passed off as the whole. While a
+list is read, others may change it: a new entry moves others to the next page, where they come once more and are left
+out, and a deletion moves entries to the page before, so that they are missed. Source: specification, Conventions
+(pagination); failures.md rows 12, 30.
 """
 
 from collections.abc import Generator
@@ -88,14 +88,14 @@ def read_all(
     entries: list[dict[str, Any]] = []
     before: list[Any] = []
     first: Any = None
-    seen, is_unchanged, is_linked, is_cut, empty = {_sorted(asked)}, True, False, False, 0
+    seen, is_unchanged, is_cut, empty, is_guess, size = {_sorted(asked)}, True, False, 0, False, per_page
     while True:
         reply = yield request
         if reply.status != 200:
             return Listing(status=reply.status, first=reply.body, pages=1)
         found = _entries_of(reply, field)
-        is_linked = is_linked or "link" in reply.headers
-        if not is_linked and not _new(found, before):
+        is_linked = "link" in reply.headers
+        if is_guess and not is_linked and not _new(found, before):
             found = []  # a platform may show its last page, or its only one, once more
         if found and len(seen) > 1 and found in (before, entries[: len(found)]):
             return _flawed(f"page {len(seen)} repeats one before")
@@ -104,11 +104,11 @@ def read_all(
         is_unchanged = is_unchanged and reply.is_unchanged
         if len(seen) == 1:
             first, is_cut = reply.body, not is_linked and len(found) < per_page
-            per_page = per_page if is_linked else urls.page_size(len(found), per_page, is_certain=is_fresh)
-            asked = urls.query(**parameters, per_page=per_page)
-        if not _goes_on(reply, len(seen), is_full=not is_linked and len(found) >= per_page):
-            # a page that nothing follows was not cut at all
-            count = len(seen) - (empty if is_cut else 0)
+            size = urls.page_size(len(found), per_page, is_certain=is_fresh)
+            asked = asked if is_linked else urls.query(**parameters, per_page=size)
+        is_guess = not is_linked and len(found) >= size and _is_numbered(request.query, len(seen))
+        if not is_guess and not _goes_on(reply, len(seen)):
+            count = len(seen) - (empty if is_cut else 0)  # a page that nothing follows was not cut at all
             return Listing(entries=entries, pages=count, first=first, is_unchanged=is_unchanged)
         following = _query_of_next(reply, path, asked, len(seen) + 1)
         flaw = _flaw_of_next(following, seen, most_pages, empty)
@@ -171,10 +171,14 @@ def _sorted(query: str) -> tuple[str, ...]:
     return tuple(sorted(query.split("&")))
 
 
-def _goes_on(reply: Reply, page: int, *, is_full: bool) -> bool:
-    """Return whether a list has a page after this one, as far as its links tell; `is_full`: it has no links, and its
-    page is full."""
-    return is_full or urls.has_next_link(reply.headers) or urls.has_later_page(reply.headers, page)
+def _goes_on(reply: Reply, page: int) -> bool:
+    """Return whether a list has a page after this one, as far as its links tell."""
+    return urls.has_next_link(reply.headers) or urls.has_later_page(reply.headers, page)
+
+
+def _is_numbered(query: str, page: int) -> bool:
+    """Return whether a query asks for a page by its number, and not by a cursor."""
+    return page == 1 or f"page={page}" in query.split("&")
 
 
 def _query_of_next(reply: Reply, path: str, asked: str, page: int) -> str | None:

@@ -76,7 +76,7 @@ def test_what_is_not_there_is_read_twice():
 
 def test_a_full_page_without_links_is_followed():
     """Not every platform gives links: after a page that is exactly full the next one is asked for, until one is not
-    full, or has nothing that the one before lacks. A link that was given, also one that leads back, tells the end."""
+    full, or has nothing that the one before lacks. A link of that page, also one that leads back, tells the end."""
     full, more, rest = [*range(100)], [*range(99, 199)], [*range(198, 230)]
     driven = read(page(full), page(more), page(rest), targets="branch")
     asked = "targets=branch&per_page=100"
@@ -87,9 +87,23 @@ def test_a_full_page_without_links_is_followed():
         assert (numbers(listing.entries), listing.flaw) == (full, None)
     back = {"link": f'<{BASE}{PATH}?page=1>; rel="first"'}
     assert len(read(reply(body=_objects(full), headers=back)).requests) == 1
-    assert len(read(page([1], "page=2"), page(full)).requests) == 2
     assert numbers(read(page([1, 2]), page([3]), per_page=2).ended.entries) == [1, 2, 3]
     assert "goes on after 2 pages" in read(page(full), page(more), most_pages=2).ended.why
+
+
+@pytest.mark.parametrize("size", [30, 100])
+def test_a_page_whose_links_were_lost_on_the_way_is_followed(size: int):
+    """A gateway takes the links of one answer away: the list of 250 webhooks ended with its second page, and counted as
+    the whole. By a cursor no page can be asked for without a link."""
+    first, more, rest = [*range(size)], [*range(size, 2 * size)], [*range(2 * size, 3 * size - 1)]
+    driven = read(page(first, "per_page=100&page=2"), page(more), page(rest))
+    assert [request.query for request in driven.requests][1:] == ["per_page=100&page=2", "per_page=100&page=3"]
+    assert (numbers(driven.ended.entries), driven.ended.pages) == ([*range(3 * size - 1)], 3)
+    driven = read(page(first), page(more, f"per_page={size}&page=3"), page(rest))
+    assert numbers(driven.ended.entries) == [*range(3 * size - 1)]
+    for last in ([], more):
+        assert numbers(read(page(first, "page=2"), page(more), page(last)).ended.entries) == [*range(2 * size)]
+    assert len(read(page(first, "after=x"), page(more)).requests) == 2
 
 
 @pytest.mark.parametrize("size", [10, 25, 30, 50, 64])
