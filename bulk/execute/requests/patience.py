@@ -16,6 +16,9 @@ LIMITED_TRIES = 50
 """How often one request may run into a limit before it ends as `rate_limited` (failures.md row 78)."""
 TRIES_IN_TROUBLE = 48
 """How often a read is sent while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
+CONDITIONAL_TRIES = 2
+"""How often a read may fail with conditions: what lies between may not pass on a 304 as it is, so that the next try has
+none (failures.md row 13)."""
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 30.0
 
 WAITED_FOR = frozenset(
@@ -55,6 +58,11 @@ class Patience:
             self._weights += 1.0 if is_first else weight(self._served, self._governor.served)
             self._served = self._governor.served
             self._wrong.note(tried.kind is VerdictKind.BAD_RESPONSE, now)
+
+    @property
+    def is_to_be_fresh(self) -> bool:
+        """Whether the next try is to be without conditions."""
+        return self._tries >= CONDITIONAL_TRIES
 
     @property
     def is_over(self) -> bool:

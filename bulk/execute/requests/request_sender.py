@@ -279,7 +279,8 @@ class RequestSender:
         async def again() -> Tried:
             self.retries += 1
             context.tally.retries += 1
-            tried = await self._followed(request, context, await self.once(request, context))
+            asked = replace(request, is_fresh=True) if patience.is_to_be_fresh else request
+            tried = await self._followed(asked, context, await self.once(asked, context))
             patience.note(tried, self._clock.monotonic())
             return tried
 
