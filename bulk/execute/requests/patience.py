@@ -16,7 +16,7 @@ LIMITED_TRIES = 50
 """How often one request may run into a limit before it ends as `rate_limited` (failures.md row 78)."""
 TRIES_IN_TROUBLE = 48
 """How often a read is sent while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
-CONDITIONAL_TRIES = 2
+CONDITIONAL_TRIES = 4
 """How often a read may fail with conditions: what lies between may not pass on a 304 as it is, so that the next try has
 none (failures.md row 13)."""
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 30.0
