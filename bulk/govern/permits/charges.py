@@ -26,7 +26,8 @@ NAMELESS = 3
 `/rate_limit` says of it, if headers have never named another limit."""
 
 SILENT = 10
-"""Where `/rate_limit` says that limits are off, this many served answers in a row that name none say so too (count)."""
+"""Where `/rate_limit` does not tell a budget any more, this many served answers in a row that name none say the same
+(count)."""
 
 _NUMBERS = tuple(istr(f"X-RateLimit-{name}") for name in ("Limit", "Remaining", "Reset"))
 _MULTIPLE = (CIMultiDictProxy, CIMultiDict)
@@ -159,10 +160,12 @@ def _in_row(queue: PermitQueue, limit: int) -> int:
 def _note_silence(queue: PermitQueue, bucket: Bucket) -> None:
     """Note that an answer names no limits, as `/rate_limit` does not either: after some of them, limits are off.
 
-    The bucket is forgotten when it has nothing in flight. If limits are on after all, the next word of them opens
-    another one.
+    `/rate_limit` must have told this budget before, so that two witnesses have changed their word: headers alone may
+    be taken away on the way. The bucket is forgotten when it has nothing in flight. If limits are on after all, the
+    next word of them opens another one.
     """
-    if _in_row(queue, 0) >= SILENT and bucket.in_flight == 0 and queue.tokens is None:
+    was_asked = bucket.asked.heard_at > 0.0
+    if was_asked and _in_row(queue, 0) >= SILENT and bucket.in_flight == 0 and queue.tokens is None:
         for each in (queue, *queue.siblings):
             each.bucket = None
             each.wake()

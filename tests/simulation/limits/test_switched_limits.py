@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.budget_runs import Answer, BudgetPlatform, Instead, readme, run
-from tests.hostile.http.limits import Limits
+from tests.hostile.http.limits import Answers, Limits
 
 LIMIT, WINDOW_S = 100, 60
 ITEMS = 1_000
@@ -43,3 +43,19 @@ def test_limits_that_are_turned_on_again_are_kept(tmp_path: Path) -> None:
     assert ran.outcomes == ["succeeded"] * ITEMS
     assert ran.ended_s > 4 * WINDOW_S
     assert sum(refused for _, _, refused in platform.limits.spent()) <= 16
+
+
+def test_headers_that_stay_away_for_a_while_turn_no_limits_off(tmp_path: Path) -> None:
+    """Where `/rate_limit` has been 404 from the first, headers are the only witness: a gateway takes them from a hundred
+    answers of a window, and what this run has sent in it still counts."""
+    platform = BudgetPlatform(Limits(LIMIT, WINDOW_S, answers=Answers.NOT_FOUND))
+
+    def bare(platform: BudgetPlatform, path: str) -> Answer | None:
+        if path == "/rate_limit" or not 30 < len(platform.paths()) <= 130 or not platform.limits.charge(platform.now()):
+            return None
+        return 200, {}, readme(path)
+
+    platform.instead = bare
+    ran = run(tmp_path, platform, 3 * LIMIT, {}, most_s=900.0)
+    assert ran.outcomes == ["succeeded"] * 3 * LIMIT
+    assert sum(refused for _, _, refused in platform.limits.spent()) == 0
