@@ -46,8 +46,8 @@ def test_limits_that_are_turned_on_again_are_kept(tmp_path: Path) -> None:
 
 
 def test_headers_that_stay_away_for_a_while_turn_no_limits_off(tmp_path: Path) -> None:
-    """Where `/rate_limit` has been 404 from the first, headers are the only witness: a gateway takes them from a hundred
-    answers of a window, and what this run has sent in it still counts."""
+    """Where `/rate_limit` has been 404 from the first, headers are the only witness: a gateway takes them from a
+    hundred answers of a window, and what this run has sent in it still counts."""
     platform = BudgetPlatform(Limits(LIMIT, WINDOW_S, answers=Answers.NOT_FOUND))
 
     def bare(platform: BudgetPlatform, path: str) -> Answer | None:
