@@ -107,7 +107,7 @@ class CredentialRefused(BulkError):
     resumed.
 
     Attributes:
-        credential: name of the credential in the manifest, never the token.
+        credential: name of the credential in the manifest, never the token; empty where the message alone names it.
         is_gone: the App of the credential is not installed any more: items that need it fail.
     """
 

@@ -76,7 +76,7 @@ class Workers:
                 tally = ItemTally(is_saved, work.lane is None and not is_read, result_of)
                 context = RequestContext(permit.queue, permit, tally, pool)
                 if work.behind:
-                    await self._work_combined(job, work, context, pool)
+                    await self._work_combined(job, work, context)
                     continue
                 try:
                     outcome = await self._run(operation, work.entry, context)
@@ -150,8 +150,9 @@ class Workers:
             else:
                 hand_over.end(job, work, outcome, tally)
 
-    async def _work_combined(self, job: Job, work: Work, context: RequestContext, pool: Pool | None) -> None:
+    async def _work_combined(self, job: Job, work: Work, context: RequestContext) -> None:
         """Bring items that share their requests to their outcomes; the scheduler keeps those that have none."""
+        pool = context.pool
 
         def run(each: RequestContext) -> Coroutine[Any, Any, list[Outcome | None]]:
             return self._combined_run.run(job.operation, work.entries, each)

@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import msgspec
@@ -51,13 +51,15 @@ if TYPE_CHECKING:
     from bulk.serve.stored.stored_runs import StoredRuns
 
 T = TypeVar("T")
-Limiter: TypeAlias = anyio.CapacityLimiter | None
 
-HOST, MOST_BODY_BYTES, MOST_SHARED = "127.0.0.1", 16 * 1024, 64
-SHARED_S = 0.3
-"""How long an answer is reused for requests to the same address (seconds)."""
+HOST = "127.0.0.1"
+MOST_BODY_BYTES = 16 * 1024
+SHARED_S, MOST_SHARED = 0.3, 64
+"""How long an answer is reused for requests to the same address (seconds), and how many are kept (count)."""
 THREADS, STORE_THREADS = 4, 2
-KEY_BYTES, SHUTDOWN_S = 32, 1.0
+KEY_BYTES = 32
+SHUTDOWN_S = 1.0
+CLUSTER = "/api/cluster"
 PAGES = (
     "/",
     "/run/{name}",
@@ -193,7 +195,7 @@ class Answers:
         app.router.add_get("/icon.svg", _icon)
         app.router.add_get("/api/runs", self._runs)
         app.router.add_get("/api/budgets", self._budgets)
-        app.router.add_get("/api/cluster", self._cluster)
+        app.router.add_get(CLUSTER, self._cluster)
         app.router.add_get("/api/runs/{name}", self._run)
         app.router.add_get("/api/runs/{name}/plots", self._curves)
         app.router.add_get("/api/runs/{name}/items", self._items_page)
@@ -287,10 +289,9 @@ class Answers:
         return run
 
     async def _cluster(self, request: web.Request) -> web.Response:
-        stored = self._stored
-        if stored is None:
+        if self._stored is None:
             return refused(404, "this page has no store: bulk serve --store STORE")
-        return await self._told(request, stored.cluster, limiter=self._store_threads)
+        return await self._told(request, self._stored.cluster)
 
     async def _metrics(self, _: web.Request) -> web.Response:
         text = await self._blocking(
@@ -298,9 +299,7 @@ class Answers:
         )
         return web.Response(body=text.encode(), headers={"Content-Type": metrics.CONTENT_TYPE})
 
-    async def _told(
-        self, request: web.Request, look: Callable[[], Any], *, is_dated: bool = True, limiter: Limiter = None
-    ) -> web.Response:
+    async def _told(self, request: web.Request, look: Callable[[], Any], *, is_dated: bool = True) -> web.Response:
         """Answer with the data that `look` returns, as JSON; `is_dated`: write its moments as in all JSON of Bulk."""
         asked = request.path_qs
         lock = self._sharing.setdefault(asked, anyio.Lock())
@@ -308,7 +307,8 @@ class Answers:
             async with lock:
                 made_at, body = self._shared.get(asked, (float("-inf"), b""))
                 if self._clock.monotonic() - made_at > SHARED_S:
-                    limiter = limiter or self._threads_of(request.match_info.get("name", ""))
+                    of_store = STORED if request.path == CLUSTER else ""
+                    limiter = self._threads_of(request.match_info.get("name", of_store))
                     body = await self._blocking(lambda: _encoded(look(), is_dated=is_dated), limiter)
                     self._shared[asked] = self._clock.monotonic(), body
                     while len(self._shared) > MOST_SHARED:
@@ -318,7 +318,7 @@ class Answers:
                 self._sharing.pop(asked, None)
         return _json(request, body)
 
-    async def _blocking(self, work: Callable[[], T], limiter: Limiter = None) -> T:
+    async def _blocking(self, work: Callable[[], T], limiter: anyio.CapacityLimiter | None = None) -> T:
         return await anyio.to_thread.run_sync(work, limiter=limiter or self._threads)
 
     def _threads_of(self, name: str) -> anyio.CapacityLimiter:

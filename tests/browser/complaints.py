@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Dialog, Page
+    from playwright.sync_api import BrowserContext, Dialog, Page
 
 COMPLAINT_S = 20.0
 """So long may a complaint that is expected be under way: the browser tells of it later than of what it shows."""
@@ -48,3 +49,15 @@ class Complaints:
 
     def _missing(self) -> list[str]:
         return [part for part in self.expected if not any(part in each for each in self.said)]
+
+
+def close(contexts: Iterable[BrowserContext], told: Sequence[Complaints]) -> None:
+    """Close all tabs: each has said what was expected of it, and no more."""
+    try:
+        for complaints in told:
+            complaints.await_expected()
+    finally:
+        for context in contexts:
+            context.close()
+    for complaints in told:
+        assert complaints.unexpected() == []

@@ -151,7 +151,7 @@ async def _probed(
         surroundings=around,
     )
     if report.exit_code == ExitCode.CREDENTIAL_REFUSED:
-        raise CredentialRefused("default", f"--probe: {report.why}")
+        raise CredentialRefused("", f"--probe: {report.why}")
     if report.exit_code not in COMPLETE:
         raise RunStopped(f"--probe: {report.why}")
     failures = sum(count for outcome, count in report.outcomes.items() if outcome not in SUCCESSFUL)
