@@ -23,8 +23,9 @@ from tests.e2e.support.platform import ADMIN, Served, served
 
 TRACED = 1
 """The item in the middle: the first one also opens files, the last one also ends its job."""
-MOST_FOR_A_READ, MOST_FOR_A_WRITE = 45, 52
-"""Two more than on a quiet machine: a request that has to wait enters a few more."""
+MOST_FOR_A_READ, MOST_FOR_A_WRITE = 44, 52
+TRIES = 10
+"""The fewest of so many runs count: a request that has to wait, as on a machine that is busy, enters more."""
 ORGANIZATION = "acme"
 
 
@@ -56,6 +57,19 @@ class Trace:
         name = str(frame.f_globals.get("__name__", ""))
         if event == "call" and self._is_on.get() and name.split(".", maxsplit=1)[0] in ("bulk", "bulk_jobs"):
             self.modules[name] = None
+
+
+def fewest(
+    sandbox: Served, operation: str, most: int, items_of: Callable[[int], Sequence[Mapping[str, Any]]]
+) -> list[str]:
+    """What the item in the middle enters in the shortest of several runs; of the first one that enters few enough."""
+    shortest: list[str] = []
+    for number in range(TRIES):
+        modules = entered(sandbox, operation, items_of(number))
+        shortest = min(filter(None, (shortest, modules)), key=len)
+        if len(shortest) <= most:
+            break
+    return shortest
 
 
 def entered(sandbox: Served, operation: str, items: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -98,9 +112,8 @@ async def _run(sandbox: Served, operation: str, items: Sequence[Mapping[str, Any
 @pytest.mark.interpreted  # what is compiled can't be traced
 def test_a_read_enters_few_modules(sandbox: Served, figure: Callable[[str], None]) -> None:
     """A README that is fetched."""
-    modules = entered(
-        sandbox, "readme.get", [{"owner": ORGANIZATION, "repo": f"repo-{number:05d}"} for number in range(3)]
-    )
+    items = [{"owner": ORGANIZATION, "repo": f"repo-{number:05d}"} for number in range(3)]
+    modules = fewest(sandbox, "readme.get", MOST_FOR_A_READ, lambda _: items)
     figure(f"{len(modules)} modules: {', '.join(modules)}")
     assert len(modules) <= MOST_FOR_A_READ
 
@@ -109,6 +122,10 @@ def test_a_read_enters_few_modules(sandbox: Served, figure: Callable[[str], None
 def test_a_write_enters_few_modules(sandbox: Served, figure: Callable[[str], None]) -> None:
     """A file that is written, between two others of its repository."""
     one = {"owner": ORGANIZATION, "repo": "repo-00000", "message": "m", "content": "YQ=="}
-    modules = entered(sandbox, "contents.put", [{**one, "path": f"{number}.txt"} for number in range(3)])
+
+    def items_of(run: int) -> list[dict[str, str]]:
+        return [{**one, "path": f"{run}/{number}.txt"} for number in range(3)]
+
+    modules = fewest(sandbox, "contents.put", MOST_FOR_A_WRITE, items_of)
     figure(f"{len(modules)} modules: {', '.join(modules)}")
     assert len(modules) <= MOST_FOR_A_WRITE
