@@ -47,7 +47,7 @@ def test_who_does_not_ask_is_sent_away(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_who_asks_no_more_is_sent_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection that has asked stays for a while, and then is closed, whether half a head follows or nothing."""
-    monkeypatch.setattr(connections, "FIRST_S", 0.2)
+    monkeypatch.setattr(connections, "FIRST_S", 1.0)  # the request comes within this time
     monkeypatch.setattr(connections, "IDLE_S", 0.2)
     with asking(tmp_path, cache=tmp_path / "cache") as asker:
         for more in (b"", b"GET / HT"):
