@@ -231,6 +231,18 @@ templates = st.sampled_from(
 )
 
 
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        ({}, "the answer (status 200) broke off"),
+        ({"content-encoding": "zstd"}, "the answer (status 200) broke off, or its bytes are not in the coding (zstd)"),
+    ],
+)
+def test_a_body_in_another_coding_is_told_from_one_that_broke_off(headers, told):
+    """A person reads which coding a gateway names: nothing was offered but gzip and deflate."""
+    assert classify(READ, Reply(status=200, headers=headers, is_truncated=True), "service").message == told
+
+
 @given(template=templates, name=names, status=st.sampled_from([403, 404, 409, 422]))
 def test_names_in_a_message_change_nothing(template, name, status):
     """A refusal that quotes a name is a refusal, whatever that name is: nothing pauses, nothing is sent again."""
