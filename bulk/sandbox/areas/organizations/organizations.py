@@ -147,7 +147,7 @@ def _admin(state: State, body: dict[str, object]) -> User:
     return admin
 
 
-SITE = Access(scopes=("site_admin",), hidden=True)
+SITE = Access(scopes=("site_admin",), oauth_tokens=False, hidden=True)
 AREA = Area(
     "Enterprise organization administration",
     (
