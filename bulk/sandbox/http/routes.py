@@ -1,9 +1,9 @@
 """The router, which finds the area function of a request by a tree of segments, literal before parameter before tail.
 
 Patterns are relative to `/api/v3`: `/repos/{owner}/{repo}/contents/{path...}`. A path is cut into segments, and each is
-percent-decoded, so that an encoded slash stays within its segment. A parameter is one whole segment, never empty. A tail
-(`{name...}`, last only) takes the rest of the path, slashes included, and may be empty. The order of registration never
-matters.
+percent-decoded, so that an encoded slash stays within its segment. A parameter is one whole segment, never empty. A
+tail (`{name...}`, last only) takes the rest of the path, slashes included, and may be empty. The order of registration
+never matters.
 """
 
 from __future__ import annotations
