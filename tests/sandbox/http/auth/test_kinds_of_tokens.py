@@ -25,7 +25,7 @@ HELD = (
     "organization_hooks",
 )
 PERMISSIONS = dict.fromkeys(HELD, "write")
-TOKENS = [
+TOKENS: list[dict[str, object]] = [
     {"token": "of-classic", "scopes": list(ALL_SCOPES)},
     {"token": "of-oauth", "kind": "oauth", "scopes": list(ALL_SCOPES)},
     {"token": "of-fine-grained", "kind": "fine-grained", "permissions": PERMISSIONS},
@@ -108,7 +108,7 @@ async def test_each_group_is_for_the_kinds_that_the_table_names(seeded: Platform
     for group, (kinds, requests) in GROUPS.items():
         for method, path in requests:
             for token in sorted(EVERY):
-                body = None if method == "GET" else {}
+                body: object = None if method == "GET" else {}
                 status = (await seeded.ask(method, path, token=token, body=body)).status
                 if (status not in (401, 403, 404)) != (token in kinds):
                     wrong.append((group, method, path, token, status))
