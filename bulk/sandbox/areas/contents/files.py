@@ -50,7 +50,10 @@ class FileView:
 
     def __init__(self, call: Call, repository: Repository, revision: Revision) -> None:
         self.call, self.revision = call, revision
-        self.full_name, self._repository_id = call.context.state.full_name(repository), repository.id
+        state = call.context.state
+        self.full_name, self._repository_id = state.full_name(repository), repository.id
+        # Before its organization was renamed to this name, the name may have been another one's.
+        self._changed_at = max(revision.changed_at, state.renamed_at(repository.organization_id))
         self._downloads = call.context.get(Downloads)
         self._api = f"{call.base_url}/repos/{self.full_name}"
         self._site = f"{call.site_url}/{self.full_name}"
@@ -193,7 +196,7 @@ class FileView:
         The ETag is weak, because it stands for the content, and each answer has download URLs of its own. A branch that
         moved within the present second gets no Last-Modified, because it may move again within that second.
         """
-        call, changed_at = self.call, self.revision.changed_at
+        call, changed_at = self.call, self._changed_at
         shown = f"{entry.kind} {entry.sha} {modules_sha} {entry.path}"
         seen = f"{call.media} {call.version} {self._api} {self._ref} {shown}"
         etag = f'W/"{blake2b(seen.encode(), digest_size=16).hexdigest()}"'
