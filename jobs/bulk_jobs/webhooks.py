@@ -123,7 +123,7 @@ class CreateWebhookItem(OrganizationItem, frozen=True, kw_only=True):
 
     config: hook_settings.HookConfig
     name: Annotated[Literal["web"], Meta(description="the only kind there is")] = "web"
-    events: hook_settings.Events | None = None
+    events: hook_settings.NewEvents | None = None
     active: Annotated[bool, Meta(description="whether it is told of events; the platform's own: true")] | None = None
     allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
     allow_unknown_events: hook_settings.AllowUnknownEvents = False

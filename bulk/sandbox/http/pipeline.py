@@ -288,7 +288,8 @@ class Pipeline:
             *self._fixed_headers(exchange.version, exchange.media),
         ]
         if exchange.token is not None:
-            headers += token_headers(exchange.token, exchange.match[0].access if exchange.match else None, now)
+            access = exchange.match[0].access if exchange.match else None
+            headers += token_headers(exchange.token, access, self._context.apps, now)
         window = exchange.window
         if window is not None:
             headers += [

@@ -62,7 +62,7 @@ class GetEnterpriseSecurity(Operation[EnterpriseItem], Returns[SecuritySettings]
     """
 
     name = "enterprise-security.get"
-    access = accesses.ENTERPRISE_READ
+    access = accesses.LEGACY_READ
     Item = EnterpriseItem
     example: ClassVar = {"enterprise": "acme"}
 
@@ -128,7 +128,7 @@ class UpdateEnterpriseSecurity(
     """
 
     name = "enterprise-security.update"
-    access = accesses.ENTERPRISE_WRITE
+    access = accesses.LEGACY_WRITE
     Item = UpdateEnterpriseSecurityItem
     is_read = False
     most_requests = 2
@@ -262,7 +262,7 @@ class EnableSecurityProduct(DecidesState[EnableSecurityProductItem], Returns[Pro
     """
 
     name = "enterprise-security.enable"
-    access = accesses.ENTERPRISE_WRITE
+    access = accesses.LEGACY_WRITE
     Item = EnableSecurityProductItem
     is_read = False
     settled_by = (

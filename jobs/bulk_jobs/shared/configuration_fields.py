@@ -30,7 +30,7 @@ class AutosubmitOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """Options of the automatic submission of dependencies.
 
     Attributes:
-        labeled_runners: whether it runs on runners with the label dependency-submission; false where it is not given.
+        labeled_runners: whether it runs on runners with the label dependency-submission.
     """
 
     labeled_runners: bool

@@ -80,6 +80,7 @@ Events = Annotated[
     list[Annotated[str, Meta(min_length=1)]],
     Meta(min_length=1, description="kinds of events; * alone means all", examples=[["push"]]),
 ]
+NewEvents = Annotated[Events, Meta(description="kinds of events; * alone means all; the platform's own: push")]
 
 
 class HookConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

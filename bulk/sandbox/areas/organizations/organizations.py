@@ -103,7 +103,7 @@ def _finish_later(context: Context, organization_id: int, due_at: float) -> None
             row = db.execute(
                 "DELETE FROM renames WHERE organization_id = ? RETURNING login, event_json", (organization_id,)
             ).fetchone()
-            state.add_organization(replace(former, login=row["login"]))
+            state.rename_organization(former, row["login"])
         state.tell_renamed(former.login, row["login"])
         event = deliveries.Event("organization", json.loads(row["event_json"]))
         deliveries.announce(context, organization_id, event.name, lambda: event)
@@ -147,7 +147,7 @@ def _admin(state: State, body: dict[str, object]) -> User:
     return admin
 
 
-SITE = Access(scopes=("site_admin",), hidden=True)
+SITE = Access(scopes=("site_admin",), oauth_tokens=False, hidden=True)
 AREA = Area(
     "Enterprise organization administration",
     (

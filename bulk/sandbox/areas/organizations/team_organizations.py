@@ -133,8 +133,12 @@ def _effect(team: sqlite3.Row, verb: str, organizations: list[Organization]) -> 
     return f"team {team['slug']} {verb} {names}" if names else None
 
 
-READ = Access(scopes=("read:enterprise",), permission=("enterprise_teams", "read"), app_tokens=False)
-WRITE = Access(scopes=("admin:enterprise",), permission=("enterprise_teams", "write"), app_tokens=False)
+READ = Access(
+    scopes=("read:enterprise",), permission=("enterprise_teams", "read"), app_tokens=False, oauth_tokens=False
+)
+WRITE = Access(
+    scopes=("admin:enterprise",), permission=("enterprise_teams", "write"), app_tokens=False, oauth_tokens=False
+)
 ALL = "/enterprises/{enterprise}/teams/{enterprise-team}/organizations"
 ONE = ALL + "/{org}"
 AREA = Area(
