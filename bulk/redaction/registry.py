@@ -18,8 +18,8 @@ FEW = 16
 """A file with fewer NULs than this is text (count)."""
 
 _MARK = MASK.encode()
-_MARKS = (b"%", b"&", b"\0")
-"""Without any of these, a backslash, and characters that are not shown, a text is written plainly."""
+_MARKS = (b"%", b"&", b"\0", b"\x7f")
+"""Without any of these, a backslash, and other characters that are not shown, a text is written plainly."""
 _BREAKS = (b"\n", b"\r")
 _CONTENT = b'"content":"'
 """Mark before a content, mostly in Base64: several kilobytes that hold nothing by which a shape is found."""
