@@ -19,8 +19,8 @@ from bulk.errors import CredentialRefused
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.requests.context import RequestContext
+from bulk.execute.write_loop import WriteLoop
 from bulk.execute.writes.settle import LostWrite, lost_write_of
-from bulk.execute.writes.write_loop import WriteLoop
 from bulk.govern.pools import MemberStuck
 from bulk.manifest.manifest import Entry
 from bulk.model import UNSEEN, Effect, Outcome, Reply, Request

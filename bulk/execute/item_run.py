@@ -25,9 +25,9 @@ from bulk.execute.requests.context import RequestContext, Tried, outcome_of
 from bulk.execute.requests.retry_budget import RetryBudget, pause_s
 from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.shared import Shared
+from bulk.execute.write_loop import WriteLoop, is_in_progress
 from bulk.execute.writes.late_writes import LateWrite, folded
 from bulk.execute.writes.settle import LostWrite, lost_again, lost_write_of, never_shown, what_came
-from bulk.execute.writes.write_loop import WriteLoop, is_in_progress
 from bulk.manifest.manifest import Entry
 from bulk.model import (
     UNSEEN,

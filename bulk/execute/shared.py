@@ -9,11 +9,11 @@ from bulk.execute.recorder import Recorder
 from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.wait_reasons import WaitReason
+from bulk.execute.write_loop import WriteLoop
 from bulk.execute.writes.late_writes import LateWrites, folded
 from bulk.execute.writes.recent_writes import RecentCreations, RecentWrites
 from bulk.execute.writes.settle import Settler
 from bulk.execute.writes.shown_once import ShownOnce
-from bulk.execute.writes.write_loop import WriteLoop
 from bulk.manifest.manifest import Entry
 from bulk.model import Request
 from bulk.operation import AnyOperation, Item
