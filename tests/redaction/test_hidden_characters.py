@@ -61,7 +61,7 @@ def test_no_secret_is_whole_when_they_are_left_out(secret: str, seed: int, is_as
 @pytest.mark.parametrize("is_ascii", [True, False])
 @pytest.mark.parametrize("secret", [TOKEN, SECRET])
 def test_none_of_them_hides_a_secret_where_it_is_the_only_one(secret: str, is_ascii: bool, hidden: str) -> None:
-    """failures.md rows 62, 63: JSON may hold DEL as it is, and then nothing else in it is a mark of another spelling."""
+    """failures.md rows 62, 63: JSON may hold DEL as it is, and nothing else marks such a text."""
     registry, split = known(), f"{secret[:9]}{hidden}{secret[9:]}"
     text = json.dumps(split, ensure_ascii=is_ascii).encode("utf-8", "surrogatepass")
     for result in (b"[%s]", b"{%s:1}", b'{"content":%s}'):
