@@ -234,7 +234,7 @@ def _target(headers: Mapping[str, str], relation: str) -> str | None:
 
 
 def _links(header: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield (target, relations) of each link of a `Link` header, up to the first thing that is no link."""
+    """Yield (target, relations) of each link of a `Link` header, up to the first thing that is not a link."""
     place = 0
     while found := _TARGET.match(header, place):
         target, place = found[1].strip(), found.end()

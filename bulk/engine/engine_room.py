@@ -1,6 +1,7 @@
 """What lives as long as the process: connections, permits, stored answers. The work itself is in `run.py`.
 
-services: the watcher of each credential, the attendant of each permit queue, and the task that leases its tokens
+Its services are the tasks beside the workers: the rate limit poller of each credential, the attendant of each permit
+queue, and the task that leases the queue's tokens.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping

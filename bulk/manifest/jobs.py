@@ -58,7 +58,7 @@ def jobs_of(
         part.flaw("", "expected at least one job")
     chosen = part.names() if chosen is None else chosen
     for name in part.names():
-        part.node(name)  # a job that is not chosen is no unknown field
+        part.node(name)  # a job that is not chosen is not an unknown field
     found = [_JobReader(part, name, folder, credentials).job() for name in part.names() if name in chosen]
     part.finish()
     jobs = [job for job in found if job is not None]

@@ -50,7 +50,7 @@ def parse_iso(text: str) -> float:
     """Return the instant that an ISO 8601 text names (UTC epoch seconds); a text without an offset is UTC.
 
     Raises:
-        ValueError: the text is no ISO 8601 timestamp with a date and a time.
+        ValueError: the text is not an ISO 8601 timestamp with a date and a time.
     """
     if "T" not in text.upper():
         raise ValueError(f"{text!r} has no time of day")

@@ -288,7 +288,7 @@ def _shown(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _conflict_of(earlier: object, later: object) -> Conflict | None:
     """Return the conflict of two creations or renames that use the same name. A rename that frees the name for a later
-    item is no conflict; the reverse is one.
+    item is not a conflict; the reverse is one.
     """
     made_before, made = _made(earlier), _made(later)
     left_before, left = getattr(earlier, "org", ""), getattr(later, "org", "")

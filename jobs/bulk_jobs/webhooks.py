@@ -259,7 +259,7 @@ class DeleteWebhook(ChangesThings[DeleteWebhookItem], Undoable[DeleteWebhookItem
     least_requests = 2
     most_requests = 2
     settled_by = (
-        "The webhooks are listed: where this one is not among them, it was removed; a 404 alone is no proof. Where it "
+        "The webhooks are listed: where this one is not among them, it was removed; a 404 alone is not proof. Where it "
         "is, the request is sent again."
     )
     example: ClassVar = {"org": "acme-ops", "hook_id": 4001}

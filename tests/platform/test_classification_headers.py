@@ -310,5 +310,5 @@ def test_no_target_leads_out_of_the_base(target, base):
 @example("<" * 5000)
 @example("<a>;" + ' x="' * 2000)
 def test_no_link_header_makes_it_raise(header):
-    """failures.md row 12: garbage in a Link header is no next page, and takes no time."""
+    """failures.md row 12: garbage in a Link header is not a next page, and takes no time."""
     next_link({"link": header}, BASE, CURRENT)

@@ -1,4 +1,4 @@
-"""Whoever opens connections and says nothing, says it slowly, or says what is no request, keeps nobody out."""
+"""Whoever opens connections and says nothing, says it slowly, or says what is not a request, keeps nobody out."""
 
 import logging
 import socket

@@ -57,7 +57,7 @@ _REFUSED = frozenset((401, 403, 422, 429))
 _MAY_TAKE_TIME = frozenset((Effect.MOVE, Effect.ORDERED, Effect.SET))
 """Effects that the platform may bring about in the background."""
 REFUSED_FROM = 300
-"""Statuses below are no refusal, but may show less than was asked for."""
+"""Statuses below are not a refusal, but may show less than was asked for."""
 READINGS = 2
 """Readings before their result is believed (count): a single answer may be another's, or a gateway's."""
 

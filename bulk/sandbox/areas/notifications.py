@@ -64,7 +64,7 @@ async def list_notifications(call: Call) -> Answer:
     """GET /notifications: threads, the last updated first.
 
     Raises:
-        Refused: 403, the token is of another kind than classic; 422, `since` or `before` is no timestamp.
+        Refused: 403, the token is of another kind than classic; 422, `since` or `before` is not a timestamp.
     """
     user = _user(call)
     since, before = _instant(call.query.get("since"), "since"), _instant(call.query.get("before"), "before")

@@ -86,7 +86,7 @@ class SetDefaultItem(ConfigurationItem, frozen=True, kw_only=True):
     """Which configuration, and for which new repositories.
 
     Attributes:
-        default_for_new_repos: which new repositories get it; none: it is no default any more.
+        default_for_new_repos: which new repositories get it; none: it is not a default any more.
     """
 
     default_for_new_repos: fields.DefaultFor

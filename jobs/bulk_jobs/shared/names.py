@@ -177,7 +177,7 @@ def flaw_of_sha(text: str) -> str:
 
 
 def flaw_of_timestamp(text: str) -> str:
-    """Return why `text` is no moment in ISO 8601 with a time zone."""
+    """Return why `text` is not a moment in ISO 8601 with a time zone."""
     if _is_timestamp(text):
         try:
             datetime.fromisoformat(text)

@@ -66,7 +66,7 @@ def test_what_the_run_did_is_intact(run_dir: Path) -> None:
 
 
 def test_a_file_that_is_gone_is_named(run_dir: Path) -> None:
-    """Each of them, and no other for it; the ledger is no run directory without itself."""
+    """Each of them, and no other for it; the ledger is not a run directory without itself."""
     for path in sorted(run_dir.iterdir()):
         if path.name in ("ledger.db", "run.lock"):
             continue

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def _number(_: click.Context, option: click.Parameter, given: float) -> float:
     """Refuse nan, which is neither above nor below the bounds."""
     if math.isnan(given):
-        raise click.BadParameter("nan is no number of seconds.", param=option)
+        raise click.BadParameter("nan is not a number of seconds.", param=option)
     return given
 
 

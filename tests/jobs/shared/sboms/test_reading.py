@@ -97,7 +97,7 @@ def test_compressed_files_are_told_by_their_content():
         (b"<bom/>", "its first element is bom, and none its namespace"),
         (b"<?xml version='1.0' encoding='nonsense-9'?><bom/>", "no XML that can be read: unknown encoding"),
         (b"<?xml version='1.0' encoding='shift_jis'?><bom/>", "no XML that can be read"),
-        (b"\xff\xfe{\x00\x00\xd8", "is no UTF-16 that can be read"),
+        (b"\xff\xfe{\x00\x00\xd8", "is not UTF-16 that can be read"),
         (b'{"@context": "https:\\/\\/spdx.org\\/rdf\\/3.0.1\\/x"}', "is SPDX 3"),
         (b'{"sbom":' * 900 + b"{}" + b"}" * 900, "neither CycloneDX"),
         (b'{"sbom":' * 100_000, "no JSON that can be read"),
@@ -267,7 +267,7 @@ XML = (
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_elements_of_others_are_passed_over(encoding):
-    """Prefixes are any; an element of another namespace is none of ours, and an ancestor is no component."""
+    """Prefixes are any; an element of another namespace is none of ours, and an ancestor is not a component."""
     assert resolved(XML.encode(encoding)) == {"a": (None, [])}
 
 

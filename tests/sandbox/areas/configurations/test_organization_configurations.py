@@ -271,7 +271,7 @@ async def test_an_installation_elsewhere(shared: Platform) -> None:
 
 
 async def test_security_managers(start: Start, tmp_path: Path) -> None:
-    """A security manager of the organization reads and changes its configurations, and is no owner otherwise."""
+    """A security manager of the organization reads and changes its configurations, and is not an owner otherwise."""
     seed = tmp_path / "seed.yaml"
     seed.write_text(
         "users: [{login: erin}]\ntokens: [{token: erin, user: erin}]\n"
