@@ -21,7 +21,7 @@ class Clock(Protocol):
         """Return the present instant (UTC epoch seconds)."""
 
     async def sleep(self, seconds: float) -> None:
-        """Come back after so many seconds (>= 0)."""
+        """Come back after `seconds` (>= 0)."""
 
 
 class SystemClock:
@@ -32,7 +32,7 @@ class SystemClock:
         return time.time()
 
     async def sleep(self, seconds: float) -> None:
-        """Come back after so many seconds (>= 0)."""
+        """Come back after `seconds` (>= 0)."""
         await asyncio.sleep(seconds)
 
 

@@ -20,7 +20,7 @@ RUN_FILES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """So many writes of each kind (count); `refused` of them must be refused, because the file is there already."""
+    """Number of writes of each kind; `refused` of them must be refused, because the file is there already."""
 
     files: int
     organizations: int

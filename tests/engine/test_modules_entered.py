@@ -25,7 +25,7 @@ TRACED = 1
 """The item in the middle: the first one also opens files, the last one also ends its job."""
 MOST_FOR_A_READ, MOST_FOR_A_WRITE = 43, 50
 TRIES = 10
-"""The fewest of so many runs count: a request that has to wait, as on a machine that is busy, enters more."""
+"""The fewest of this many runs count: a request that has to wait, as on a machine that is busy, enters more."""
 ORGANIZATION = "acme"
 
 

@@ -118,7 +118,7 @@ class Sharing:
     """Workers that send as long as they may.
 
     Attributes:
-        not_modified: of so many requests the answer is 304 (share).
+        not_modified: requests whose answer is 304 (share).
         unlucky: the workers that are killed, and when (seconds).
     """
 

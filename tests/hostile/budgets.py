@@ -183,7 +183,7 @@ class Bench:
                 self.served.append(self.clock.monotonic())
 
     async def run(self) -> Used:
-        """Until so many windows are over."""
+        """Until that number of windows is over."""
         cell = self.cell
         async with anyio.create_task_group() as group:
             group.start_soon(RateLimitPoller(self.governor, self.account, self._ask).run)

@@ -148,7 +148,7 @@ def test_one_that_is_as_asked_for_is_unchanged():
     ],
 )
 def test_one_that_differs_is_a_conflict(changed, said):
-    """What differs is named."""
+    """A ruleset of that name that differs is a conflict, whose message names what differs."""
     driven = run(CREATE, {**NEW, "if_exists": "unchanged"}, THERE, reply(body=whole(**changed)))
     assert driven.error.code is ErrorCode.CONFLICT
     assert driven.error.message.endswith(f"not as asked for: {said}")

@@ -17,7 +17,7 @@ SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "events.schema.json"
 
 
 def told(run: Run, position: str | None = None, most: int | None = None) -> list[dict[str, Any]]:
-    """The next events, at most so many."""
+    """The next events, at most `most`."""
     start = Position() if position is None else Position.from_text(position)
     return [json.loads(line) for line, _ in since(run.view, start)][:most]
 

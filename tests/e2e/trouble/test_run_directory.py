@@ -19,7 +19,7 @@ COMMAND = ("run", "manifest.yaml", "--run-dir", "run")
 
 
 def readmes(count: int) -> dict[str, Any]:
-    """A job of so many reads, from a file."""
+    """A job of `count` reads, from a file."""
     return {"readmes": {"operation": "readme.get", "items": f"{count}.jsonl"}}
 
 

@@ -123,7 +123,7 @@ class Client:
                 governor.answered(permit, Reply(status=500, headers={}), verdict)
 
     async def run(self, seconds: float) -> None:
-        """All of them, for so long."""
+        """All of them, for `seconds`."""
         with anyio.move_on_after(seconds):
             async with anyio.create_task_group() as group:
                 group.start_soon(self.governor.attend, self.queue)

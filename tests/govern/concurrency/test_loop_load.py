@@ -120,7 +120,7 @@ class Laden(Clock):
 
 
 def after(clock: Laden, answers: int) -> AdaptiveLimit:
-    """What is allowed after so many answers in as many turns, and some more turns."""
+    """What is allowed after `answers` answers in as many turns, and some more turns."""
     governor = Governor(Policy(64, lambda _: 0, False, 30.0), clock, lambda *_: 1, lambda _: None)
     one = grown(governor.concurrency)
 

@@ -12,8 +12,8 @@ ITEMS = 1_000
 
 
 def switched(off_s: float, on_after: int = ITEMS) -> Instead:
-    """Limits are off from that moment on (seconds after the first question), until so many requests have come: answers
-    name none, and `/rate_limit` is 404."""
+    """Limits are off from that moment on (seconds after the first question), until `on_after` requests have come:
+    answers name none, and `/rate_limit` is 404."""
 
     def instead(platform: BudgetPlatform, path: str) -> Answer | None:
         if platform.sent[-1][0] - platform.sent[0][0] < off_s or len(platform.paths()) > on_after:

@@ -220,7 +220,7 @@ async def test_each_kind_has_one_default(start: Start) -> None:
 
 @pytest.mark.parametrize(("kind", "code"), [(None, "missing_field"), ("private", "invalid"), (["all"], "invalid")])
 async def test_default_refused(shared: Platform, kind: object, code: str) -> None:
-    """Another value is 422."""
+    """A value that is not one of the known ones is refused with 422."""
     reply = await make_default(shared, 2001, kind)
     assert (reply.status, reply.json()["errors"][0]["code"]) == (422, code)
 
