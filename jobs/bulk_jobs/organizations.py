@@ -43,7 +43,7 @@ _SHOWN = ("id", "login", "node_id", "url", "description")
 
 
 class CreateOrganizationItem(Item, frozen=True, kw_only=True):
-    """Which organization, and who manages it."""
+    """Names a new organization and its administrator."""
 
     login: names.NewLogin
     admin: Annotated[names.Owner, Meta(description="login of the user who will manage it", examples=["octoadmin"])]
@@ -142,7 +142,7 @@ class CreateOrganization(
 
 
 class RenameOrganizationItem(Item, frozen=True, kw_only=True):
-    """Which organization, and its new name."""
+    """Names an organization, and gives its new name."""
 
     org: names.Organization
     login: Annotated[names.NewLogin, Meta(description="new name", examples=["acme-research"])]

@@ -119,7 +119,7 @@ class GetWebhookConfig(_ReadsWebhook, Returns[WebhookConfig]):
 
 
 class CreateWebhookItem(OrganizationItem, frozen=True, kw_only=True):
-    """Which organization, and what the webhook shall be."""
+    """Names an organization, and describes its new webhook."""
 
     config: hook_settings.HookConfig
     name: Annotated[Literal["web"], Meta(description="the only kind there is")] = "web"
@@ -236,7 +236,7 @@ class CreateWebhook(
 
 
 class DeleteWebhookItem(HookItem, frozen=True, kw_only=True):
-    """Which webhook, and what it must still be."""
+    """Names a webhook, and says how it must still be to be deleted."""
 
     expect: refusals.Expect | None = None
 

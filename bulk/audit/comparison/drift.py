@@ -113,7 +113,7 @@ class _Comparison:
         self.changes: list[ItemChange] = []
 
     def take(self, line: _Line, baseline: Baseline) -> None:
-        """Compare one item."""
+        """Compare one item with what it was when it was last read."""
         line.item.pop("id", None)
         key = key_of(line.job, line.id, line.item)
         old = baseline.get(key)
@@ -144,7 +144,7 @@ class _Comparison:
             self._tell(read, REMOVED, before_at=read.read_at)
 
     def drift(self) -> Drift:
-        """Return the counts."""
+        """Return how often each kind of difference was found (counts)."""
         return Drift(
             items=self._kinds[CHANGED],
             changes=sum(change.kind == CHANGED for change in self.changes),
