@@ -18,8 +18,8 @@ from bulk.errors import BulkError
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.writes.settle import Settler
 from bulk.govern.governor import Governor
-from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import ASK_LIMITS, RateLimitPoller
+from bulk.govern.user_limits import Policy
 from bulk.manifest.manifest import Limits, Platform
 from bulk.model import Failure, Reply
 from bulk.platform.auth.app_credential import AnyCredential

@@ -17,8 +17,8 @@ from bulk.execute.item_runner import ItemRunner
 from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Account, PermitQueue
-from bulk.govern.policy import Draining
 from bulk.govern.pools import MemberStuck, Pool
+from bulk.govern.user_limits import Draining
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import ErrorCode, Outcome, failed
 from bulk.operation import AnyOperation, owner_of

@@ -22,11 +22,11 @@ from bulk.govern.peers import Peers
 from bulk.govern.permits import charges, pacing, unusable
 from bulk.govern.permits.accounts import NO_TOKEN, Account, CredentialSource, Permit, PermitQueue, Trust, Waiter
 from bulk.govern.permits.token_expiry import TokenExpiry
-from bulk.govern.policy import Draining, Policy
 from bulk.govern.reachability import PAGE, SILENT_AFTER, Reachability
 from bulk.govern.reactions import BUSY_WHY, FAILURES, PROVING, climb, follow, refused, timed
 from bulk.govern.server_clock import ServerClock
 from bulk.govern.turns import Turns
+from bulk.govern.user_limits import Draining, Policy
 from bulk.model import Failure, FailureKind, Reply
 from bulk.platform.bodies.body_values import A_PAGE
 from bulk.platform.classification import Limits, Verdict, VerdictKind, date_from_headers

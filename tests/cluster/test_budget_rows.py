@@ -8,7 +8,7 @@ from bulk.clock import Clock
 from bulk.cluster.budgets import StorePeers
 from bulk.govern.budgets.shared_bucket import Wish
 from bulk.govern.governor import Governor
-from bulk.govern.policy import Policy
+from bulk.govern.user_limits import Policy
 from bulk.platform.classification import Limits
 from tests.govern.counting import Source
 from tests.store.places import connection_to

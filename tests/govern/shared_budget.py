@@ -13,8 +13,8 @@ from bulk.govern.budgets.shared_bucket import Lease, SharedBucket, Wish, unlimit
 from bulk.govern.governor import Governor
 from bulk.govern.peers import SendDeadline
 from bulk.govern.permits.accounts import Account
-from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
+from bulk.govern.user_limits import Policy
 from bulk.platform.classification import Limits
 from tests.govern.counting import LATENCY_S, Platform, Source
 from tests.virtual_time import VirtualClock

@@ -5,8 +5,8 @@ import pytest
 
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import PermitQueue
-from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
+from bulk.govern.user_limits import Policy
 from bulk.model import ErrorCode, Failure, FailureKind
 from tests.govern.counting import Platform, Source
 from tests.virtual_time import VirtualClock, run_virtual

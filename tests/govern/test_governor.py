@@ -5,8 +5,8 @@ import pytest
 
 from bulk.errors import BulkError, CredentialRefused
 from bulk.govern.governor import Governor
-from bulk.govern.policy import Draining, Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
+from bulk.govern.user_limits import Draining, Policy
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.classification import Verdict, VerdictKind
 from tests.govern.counting import LATENCY_S, Platform, Source

@@ -8,8 +8,8 @@ import pytest
 
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Permit, PermitQueue
-from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
+from bulk.govern.user_limits import Policy
 from bulk.model import Reply
 from bulk.platform.classification import Verdict, VerdictKind
 from tests.govern.counting import Platform, Source

@@ -3,8 +3,8 @@
 import anyio
 
 from bulk.govern.governor import Governor
-from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
+from bulk.govern.user_limits import Policy
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Verdict

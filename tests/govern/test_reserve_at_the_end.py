@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from bulk.govern.policy import Policy
+from bulk.govern.user_limits import Policy
 from bulk.model import Failure, Reply
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Verdict, VerdictKind

@@ -16,8 +16,8 @@ import anyio
 
 from bulk.errors import BulkError
 from bulk.govern.governor import Governor
-from bulk.govern.policy import Draining, Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
+from bulk.govern.user_limits import Draining, Policy
 from bulk.model import Effect, ErrorCode, Failure, FailureKind, Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Verdict, classify

@@ -19,7 +19,7 @@ from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.writes.recent_writes import CREATES
 from bulk.execute.writes.refused_writes import SECOND_LOOK_S, RefusedWrites
-from bulk.govern.policy import Draining
+from bulk.govern.user_limits import Draining
 from bulk.model import (
     UNSEEN,
     Effect,

@@ -13,7 +13,7 @@ from benchmarks.knee.simulation import Simulation
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Trust
-from bulk.govern.policy import Policy
+from bulk.govern.user_limits import Policy
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.classification import Verdict, VerdictKind
 from tests.govern.counting import Source

@@ -8,7 +8,7 @@ from bulk.clock import Clock
 from bulk.govern.concurrency.adaptive_limit import BUSY_SHARE, LONG_TURN_S, START, AdaptiveLimit
 from bulk.govern.concurrency.loop_load import EVERY
 from bulk.govern.governor import Governor
-from bulk.govern.policy import Policy
+from bulk.govern.user_limits import Policy
 from bulk.model import Reply
 
 BUSY = 0.9
