@@ -85,8 +85,8 @@ KEYS: dict[str, tuple[Callable[[], bytes], str]] = {
     "OpenSSH": (lambda: key_of(0).private_bytes(PEM, PrivateFormat.OpenSSH, OPEN), "ssh-keygen -p -m PEM"),
     "public": (lambda: key_of(0).public_key().public_bytes(PEM, PublicFormat.SubjectPublicKeyInfo), "is a public key"),
     "cut off": (lambda: key_of(0).private_bytes(PEM, PKCS1, OPEN)[:600], "damaged or not whole"),
-    "DER": (lambda: key_of(0).private_bytes(Encoding.DER, PKCS8, OPEN), "no private key in PEM"),
-    "empty": (lambda: b"", "no private key in PEM"),
+    "DER": (lambda: key_of(0).private_bytes(Encoding.DER, PKCS8, OPEN), "is not a private key in PEM"),
+    "empty": (lambda: b"", "is not a private key in PEM"),
 }
 
 
