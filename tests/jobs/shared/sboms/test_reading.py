@@ -81,7 +81,7 @@ def test_compressed_files_are_told_by_their_content():
         (b"plain text", "expected a bill of materials"),
         (b"{}", "neither CycloneDX"),
         (b'{"bomFormat": "CycloneDX"', "is not JSON that can be read"),
-        (b'{"bomFormat": "CycloneDX", "components": 1}', "no CycloneDX that can be read"),
+        (b'{"bomFormat": "CycloneDX", "components": 1}', "is not CycloneDX that can be read"),
         (b'{"spdxVersion": "SPDX-2.1"}', "is SPDX-2.1; SPDX 2.2 and 2.3"),
         (b'{"@context": "https://spdx.org/rdf/3.0.1/spdx-context.jsonld"}', "is SPDX 3"),
         (b"<project/>", "no CycloneDX: its first element is project"),
