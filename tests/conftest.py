@@ -132,8 +132,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(figures, figures.__name__)
     hypothesis.settings.register_profile("explore", deadline=None, max_examples=2_000)  # see `make soak`
     if hypothesis.settings.get_current_profile_name() == "default":  # mutation has its own
-        # a busy machine is no defect, and the same examples each time tell a change's defects from those that it found;
-        # as many notice at least 90% of the mutants
+        # a busy machine is not a defect, and the same examples each time tell a change's defects from those that it
+        # found; as many notice at least 90% of the mutants
         hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, max_examples=50)
         hypothesis.settings.load_profile("tests")
 

@@ -385,7 +385,7 @@ def test_a_verdict_can_be_had_for_everything(request_, status, headers, body, is
     ],
 )
 def test_a_403_names_the_permission_that_it_takes(status: int, message: str, told: str, shown: str) -> None:
-    """What `X-Accepted-GitHub-Permissions` says follows the message of a refusal, and of nothing else; text that is no
-    list of permissions is left out."""
+    """What `X-Accepted-GitHub-Permissions` says follows the message of a refusal, and of nothing else; text that is not
+    a list of permissions is left out."""
     found = verdict(status, says(message), x_accepted_github_permissions=told)
     assert found.message == shown

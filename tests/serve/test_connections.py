@@ -1,4 +1,4 @@
-"""Whoever opens connections and says nothing, says it slowly, or says what is no request, keeps nobody out."""
+"""Whoever opens connections and says nothing, says it slowly, or says what is not a request, keeps nobody out."""
 
 import logging
 import socket
@@ -16,7 +16,7 @@ WAIT_S = 10.0
 
 
 def opened(asker: Asker, sent: bytes) -> socket.socket:
-    """A connection on which so much was sent."""
+    """A connection on which `sent` was sent."""
     made = socket.create_connection(("127.0.0.1", asker.port), timeout=WAIT_S)
     made.sendall(sent)
     return made

@@ -189,7 +189,7 @@ def test_a_pooler_that_leaves_them_out_is_refused(store_text):
 
 
 def test_a_pooler_that_refuses_them_is_told_apart_from_silence(store_text):
-    """Waiting would not help, so that it is no stop that the same command goes on from."""
+    """Waiting would not help, so that it is not a stop that the same command goes on from."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def refuse() -> None:

@@ -64,7 +64,7 @@ async def list_notifications(call: Call) -> Answer:
     """GET /notifications: threads, the last updated first.
 
     Raises:
-        Refused: 422, `since` or `before` is no timestamp.
+        Refused: 422, `since` or `before` is not a timestamp.
     """
     user = call.caller
     since, before = _instant(call.query.get("since"), "since"), _instant(call.query.get("before"), "before")

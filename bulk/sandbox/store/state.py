@@ -140,8 +140,6 @@ class State:
         ).fetchone()
         return int(row["next"]) - count
 
-    # People and tokens ----------------------------------------------------------------------------------------------
-
     def user(self, login: str) -> User | None:
         """Return the user of that login, in any case."""
         return self._users.get(login.casefold())
@@ -251,8 +249,6 @@ class State:
         """Return whether that is the user's password."""
         row = self.db.execute("SELECT digest FROM passwords WHERE user_id = ?", (user.id,)).fetchone()
         return row is not None and bytes(row["digest"]) == digest_of(f"{user.login.lower()}:{password}")
-
-    # Organizations and repositories ---------------------------------------------------------------------------------
 
     def organization(self, login: str) -> Organization | None:
         """Return the organization of that name, in any case."""
@@ -364,8 +360,6 @@ class State:
         """Call all listeners of renames."""
         for listener in self._rename_listeners:
             listener(old, new)
-
-    # Inside ---------------------------------------------------------------------------------------------------------
 
     def _keep_user(self, user: User) -> None:
         former = self._users_by_id.get(user.id)

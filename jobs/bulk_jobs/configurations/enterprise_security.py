@@ -46,7 +46,7 @@ Product = Literal[
 
 
 class EnterpriseItem(Item, frozen=True, kw_only=True):
-    """Which enterprise."""
+    """Names an enterprise."""
 
     enterprise: enterprises.Enterprise
 
@@ -75,7 +75,7 @@ class GetEnterpriseSecurity(Operation[EnterpriseItem], Returns[SecuritySettings]
 
 
 class UpdateEnterpriseSecurityItem(EnterpriseItem, frozen=True, kw_only=True):
-    """Which enterprise, and the settings to change; what is not given stays as it is.
+    """Names an enterprise, and gives the settings to change; what is not given stays as it is.
 
     Attributes:
         advanced_security_enabled_for_new_repositories: for new repositories.
@@ -241,7 +241,7 @@ class UpdateEnterpriseSecurity(
 
 
 class EnableSecurityProductItem(EnterpriseItem, frozen=True, kw_only=True):
-    """Which enterprise, and what to do with which product in all its repositories."""
+    """Names an enterprise, a product, and what is done with it in all repositories."""
 
     security_product: Annotated[Product, Meta(description="what is switched")]
     enablement: Annotated[Literal["enable_all", "disable_all"], Meta(description="on or off, in all repositories")]

@@ -59,7 +59,7 @@ class DefaultSetupOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
 
 
 class Reviewer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Who may let a push with a secret pass.
+    """One who may let a push with a secret pass.
 
     Attributes:
         reviewer_id: of the team or role.

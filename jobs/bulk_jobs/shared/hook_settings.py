@@ -84,7 +84,7 @@ NewEvents = Annotated[Events, Meta(description="kinds of events; * alone means a
 
 
 class HookConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where a webhook's events go, and how."""
+    """The configuration of a webhook: where its events go, and in which form."""
 
     url: Url
     content_type: ContentType | None = None
@@ -99,13 +99,13 @@ class HookConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class OrganizationItem(Item, frozen=True, kw_only=True):
-    """Whose webhooks."""
+    """Names the organization whose webhooks are meant."""
 
     org: names.Organization
 
 
 class HookItem(OrganizationItem, frozen=True, kw_only=True):
-    """Which webhook."""
+    """Names one webhook."""
 
     hook_id: HookId
 

@@ -30,7 +30,7 @@ TOKEN = {"BULK_TOKEN": ADMIN}
 
 
 def items(count: int) -> Iterator[dict[str, str]]:
-    """So many repositories."""
+    """`count` repositories."""
     return ({"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(count))
 
 

@@ -183,7 +183,7 @@ async def test_news_are_seen(start: Start, clock: HandClock) -> None:
 
 
 async def test_the_interval_grows_under_load(start: Start, clock: HandClock) -> None:
-    """Many polls in a minute make it longer, up to ten minutes; further pages are no polls; then it shrinks again."""
+    """Many polls in a minute make it longer, up to ten minutes; further pages are not polls; then it shrinks again."""
     platform = await start(clock=clock)
 
     async def interval(query: str = "") -> int:

@@ -224,7 +224,7 @@ async def test_one_sandbox_for_a_state(tmp_path: Path) -> None:
 
 
 async def test_states_that_can_not_be_used(tmp_path: Path) -> None:
-    """What is no state, or another version's, is refused and left as it was."""
+    """What is not a state, or another version's, is refused and left as it was."""
     text, foreign, newer = (tmp_path / name for name in ("text", "foreign", "newer"))
     for directory in (text, foreign, newer):
         directory.mkdir()

@@ -1,8 +1,8 @@
 """The organizations that an enterprise team is assigned to.
 
 A team is addressed by its slug (`ent:…`, in any case) or its id. Members of the enterprise see the assignments, its
-administrators change them. To assign an organization twice, or to remove one that is not assigned, is no error and
-changes nothing. The calls for many organizations ignore names that are no organization: their answers show what was
+administrators change them. To assign an organization twice, or to remove one that is not assigned, is not an error and
+changes nothing. The calls for many organizations ignore names that are not organizations: their answers show what was
 done.
 """
 

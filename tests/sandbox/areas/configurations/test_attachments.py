@@ -187,7 +187,7 @@ def use(platform: Platform) -> set[int]:
 
 
 async def licensed(start: Start, clock: HandClock, seats: int) -> Platform:
-    """A platform with so many seats, where octoadmin commits to private-notes, which does not use them yet."""
+    """A platform with `seats` seats, where octoadmin commits to private-notes, which does not use them yet."""
     platform = await start(clock=clock)
     db = platform.sandbox.context.state.db
     db.execute("UPDATE licenses SET advanced_security_seats = ?", (seats,))

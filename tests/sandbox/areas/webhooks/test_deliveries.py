@@ -58,7 +58,7 @@ async def write(platform: Platform, text: str = "hello", **body: str) -> Any:
 
 
 async def records(platform: Platform, number: int, count: int, org: str = "acme-ops") -> Any:
-    """The records of a webhook's deliveries, newest first, when there are so many."""
+    """The records of a webhook's deliveries, newest first, when there are `count`."""
     with anyio.fail_after(60):
         while True:
             reply = await platform.ask("GET", f"/orgs/{org}/hooks/{number}/deliveries")
