@@ -188,9 +188,8 @@ class Governor:
 
     def refresh_pace(self, queue: PermitQueue, now: float) -> None:
         """Decide whether and how fast `queue` is paced, from the requests that are left and those still to be sent."""
-        is_even = (
-            self.user_limits.is_even and not self.time.is_guess
-        )  # a guess does not tell how long they have to last
+        # a guess does not tell how long they have to last
+        is_even = self.user_limits.is_even and not self.time.is_guess
         queue.rate = pacing.rate_of(queue, self._work_left, self.time.latest(now)) if is_even else None
         queue.is_paced = queue.rate is not None
 
