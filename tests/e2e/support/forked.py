@@ -183,7 +183,7 @@ class Forkery:
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(its.fileno())],
             pass_fds=[its.fileno()],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "jobs")))},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
