@@ -79,9 +79,9 @@ def prepare(manifest: Manifest, now: float) -> Prepared:
         )
     asking.require_duckdb("audit")
     settings = manifest.audit or AuditSettings()
-    policies = read_policies(settings.policies, manifest.path.resolve().parent)
+    policies = read_policies(settings.policies, manifest.path, settings.lines.get("policies", 0))
     today = datetime.date.fromisoformat(iso_utc(now)[:10])
-    waivers = read_waivers(settings.waivers, policies, today)
+    waivers = read_waivers(settings.waivers, policies, today, manifest.path, settings.lines.get("waivers", 0))
     bind(policies, manifest)
     return Prepared(manifest, settings, policies, waivers)
 
