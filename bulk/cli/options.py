@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from bulk.errors import UsageError
@@ -168,6 +169,21 @@ ACCEPT_WAVE = click.option(
 )
 
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
+
+
+def refuse_without(other: str, *names: str) -> None:
+    """Refuse options of the present command that do something only beside another one, which is not given.
+
+    Args:
+        names: names of their parameters.
+
+    Raises:
+        UsageError: one of them is given; the message says which.
+    """
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"{max(parameter.opts, key=len)} goes with {other}: leave it out, or add {other}")
 
 
 def refuse_empty(command: click.Command, context: click.Context, arguments: Sequence[str]) -> None:

@@ -97,6 +97,17 @@ def test_a_value_without_text_is_refused(
             (f"{command} --no-cache --cache x", "leave one of them out")
             for command in ("run m.yaml", "resume run", "retry run", "audit m.yaml", "audit night m.yaml")
         ),
+        *(
+            (f"{line} {words}", f"{words.split()[0]} goes with {other}")
+            for line, other, *known in (
+                ("plan m.yaml", "--live", "--diff 3", "--out x"),
+                ("verify run", "--live", "--base-url https://a", "--vendor github", "--credential env:X", "--limit 1"),
+                ("verify run", "--live", "--concurrency 1", "--reserve 1", "--failures 1", "--max-duration 1"),
+                ("watch run", "--events", "--after 0:0:0"),
+            )
+            for words in known
+        ),
+        ("watch run --events --progress json", "leave one of them out"),
         ("audit tset m.yaml run", "Did you mean 'test'?"),
         ("audit notfy run", "Did you mean 'notify'?"),
         *(

@@ -10,7 +10,7 @@ import click
 
 from bulk.cli import output
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, PLATFORM, RunDirectory, as_json, overriding
+from bulk.cli.options import LIMITS, PLATFORM, RunDirectory, as_json, overriding, refuse_without
 from bulk.errors import UsageError
 from bulk.exit_codes import ExitCode
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
 
 LEAST_DIGITS = 12
+_OF_LIVE = ("base_url", "vendor", "credentials", "concurrency", "reserve", "failures", "max_duration", "limit")
+"""Parameters that matter where the platform is asked."""
+
 _MOST = 20
 
 
@@ -41,6 +44,8 @@ def verify(
     """
     from bulk.ledger.digests import verification
 
+    if not is_live:
+        refuse_without("--live", *_OF_LIVE)
     wanted = None if expect is None else _head(expect)
     found = verification.verify(run_dir, expect=wanted)
     live = _look_back(run_dir, overrides) if is_live and not found.flaws else None
