@@ -26,14 +26,21 @@ RUNS, AUDITS = Path("runs"), Path("audits")
 
 
 class RunDirectory(click.Path):
-    """A run directory; the ones below `runs/` and the current folder complete."""
+    """A run directory; those below `runs/` and the current folder, and the nights of audits, complete.
 
-    def __init__(self) -> None:
+    Args:
+        or_history: whether the history of an audit may be named, too.
+    """
+
+    def __init__(self, *, or_history: bool = False) -> None:
         super().__init__(path_type=Path)
+        self._or_history = or_history
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the folders that hold a ledger, newest first; any folder where none fits."""
-        found = [ledger.parent for folder in (RUNS, Path()) for ledger in folder.glob("*/ledger.db")]
+        folders = (RUNS, Path(), *AUDITS.glob("*/runs"))
+        found = [ledger.parent for folder in folders for ledger in folder.glob("*/ledger.db")]
+        found += (history.parent for history in AUDITS.glob("*/audit.json") if self._or_history)
         fitting = [run for run in found if str(run).startswith(incomplete)]
         fitting.sort(key=lambda run: run.stat().st_mtime, reverse=True)
         return [CompletionItem(str(run)) for run in fitting] or [CompletionItem(incomplete, type="dir")]

@@ -125,6 +125,17 @@ def test_words_that_do_not_go_together_are_refused(
     assert words in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("words", ["--no-notify", "--overlap skip --no-notify", "--no-cache", "--history h"])
+def test_options_may_stand_before_the_manifest_of_an_audit(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """None of them is taken for the name of a command."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.yaml").write_text("version: 2\n")
+    assert main(["audit", *words.split(), "m.yaml"]) == 2
+    assert "m.yaml:1: version: " in capfd.readouterr().err
+
+
 def test_a_manifest_may_be_called_nearly_as_a_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
