@@ -168,7 +168,7 @@ def require_current(plan: PlanFile, path: Path, checked: Checked, run_dir: Path,
         )
     for name, what in (
         ("vendor", "the vendor"),
-        ("manifest_digest", "the manifest"),
+        ("manifest_digest", "the manifest, its --var or its --job"),
         ("items_digest", "the content of the items"),
     ):
         if getattr(identity, name) != getattr(plan, name):
