@@ -140,7 +140,10 @@ def test_a_link_that_leads_nowhere_is_told_as_one(tmp_path):
     """It is there, so that to say its own name again would help nobody."""
     place = tmp_path / "odd.sql"
     place.symlink_to("gone.sql")
-    for read in (lambda: read_policies(["*.sql"], tmp_path / "m.yaml"), lambda: read_waivers(place, [], LATER, MANIFEST)):
+    for read in (
+        lambda: read_policies(["*.sql"], tmp_path / "m.yaml"),
+        lambda: read_waivers(place, [], LATER, MANIFEST),
+    ):
         with pytest.raises(ManifestError, match=r"is a link to '?gone\.sql'?, where no file is"):
             read()
 
