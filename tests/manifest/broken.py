@@ -225,19 +225,6 @@ MANIFESTS = (
     job(
         "items-from", READ + "    items: {from: y, map: {repo: result.name}}\n", (6, "jobs.x.items.from", "unknown job")
     ),
-    job(
-        "path-into-an-unknown-field",
-        READ + ONE + "  y:\n" + READ + "    items:\n      from: x\n      map:\n"
-        "        repo: result.name\n        owner: item.ownr\n",
-        (13, "jobs.y.items.map", "did you mean owner?"),
-    ),
-    job(
-        "secret-in-a-map",
-        READ + ONE + "  y:\n    operation: webhook.create\n    items:\n      from: x\n      map:\n"
-        "        org: item.owner\n        config:\n          url: https://a.example\n          secret: hunter2hunter2\n",
-        (15, "jobs.y.items.map.config.secret", "never the secret itself"),
-        never="hunter2hunter2",
-    ),
     job("no-items-in-the-list", READ + "    items: []\n", (6, "jobs.x.items", "allow_empty")),
     job("missing-file", READ + "    items: gone.jsonl\n", (6, "jobs.x.items", "there is no such file")),
     job("endless-file", READ + f"    items: {'x' * 300}.csv\n", (6, "jobs.x.items", "can't be opened: File name too")),
