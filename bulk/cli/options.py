@@ -178,6 +178,14 @@ ACCEPT_WAVE = click.option(
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 
 
+def first_given(*names: str) -> str | None:
+    """Return the first of these options (names of parameters) that stands on the command line; None where none does."""
+    context = click.get_current_context()
+    options = {option.name: option for option in context.command.params}
+    given = (name for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE)
+    return next((max(options[name].opts, key=len) for name in given), None)
+
+
 def refuse_without(other: str, *names: str) -> None:
     """Refuse options of the present command that do something only beside another one, which is not given.
 
@@ -187,10 +195,9 @@ def refuse_without(other: str, *names: str) -> None:
     Raises:
         UsageError: one of them is given; the message says which.
     """
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
-            raise UsageError(f"{max(parameter.opts, key=len)} goes with {other}: leave it out, or add {other}")
+    option = first_given(*names)
+    if option is not None:
+        raise UsageError(f"{option} goes with {other}: leave it out, or add {other}")
 
 
 def refuse_empty(command: click.Command, context: click.Context, arguments: Sequence[str]) -> None:
