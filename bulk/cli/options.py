@@ -175,6 +175,21 @@ ACCEPT_WAVE = click.option(
     help="Go on with this wave although it is over a budget. Repeatable.",
 )
 
+PLATFORM_AND_LIMITS = (
+    "base_url",
+    "vendor",
+    "credentials",
+    "concurrency",
+    "reserve",
+    "failures",
+    "max_duration",
+    "limit",
+)
+"""Names of the parameters of `PLATFORM` and `LIMITS`."""
+
+OF_ITS_PROCESS = ("cache", "no_cache", "exact", "metrics")
+"""Names of the parameters that matter in the process alone that does a run."""
+
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 
 
@@ -198,6 +213,20 @@ def refuse_without(other: str, *names: str) -> None:
     option = first_given(*names)
     if option is not None:
         raise UsageError(f"{option} goes with {other}: leave it out, or add {other}")
+
+
+def refuse_for_workers(other: str, *names: str) -> None:
+    """Refuse options of the present command that do not reach the workers which do the run.
+
+    Args:
+        other: option that leaves the run to workers. names: names of the parameters.
+
+    Raises:
+        UsageError: one of them is given; the message says which.
+    """
+    option = first_given(*names)
+    if option is not None:
+        raise UsageError(f"{option} does not reach the workers of {other}: leave one of them out")
 
 
 def refuse_empty(command: click.Command, context: click.Context, arguments: Sequence[str]) -> None:
