@@ -76,7 +76,7 @@ class Forked:
         """Wait for its end.
 
         Raises:
-            TimeoutExpired: it still runs after so many seconds.
+            TimeoutExpired: it still runs after `timeout` seconds.
         """
         if self.returncode is None:
             if not self._is_over(timeout):
