@@ -25,7 +25,7 @@ _ORDINARY = re.compile(r"[A-Za-z0-9_.\[\]-]+")
 
 
 class Flaws:
-    """The flaws found so far, in the order of the files."""
+    """The flaws found so far; they are raised in the order of the files, and of the lines in each."""
 
     def __init__(self) -> None:
         self._listed: list[Flaw] = []
@@ -57,6 +57,8 @@ class Flaws:
             ManifestError: at least one flaw was found.
         """
         if self._listed:
+            places = {flaw.path: place for place, flaw in reversed(list(enumerate(self._listed)))}
+            self._listed.sort(key=lambda flaw: (places[flaw.path], flaw.line))
             raise ManifestError(self._listed, self._more)
 
 

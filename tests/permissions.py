@@ -16,13 +16,16 @@ EFFECTIVE = 0
 
 
 @contextlib.contextmanager
-def closed(folder: Path) -> Iterator[None]:
+def closed(folder: Path, mode: int = 0) -> Iterator[None]:
     """In the block, nothing in `folder` can be opened, not even by the superuser (in this thread, and those it starts).
+
+    Args:
+        mode: what the folder has in the block; 0o500: it can be read, and nothing in it changed.
 
     Raises:
         OSError: the right can't be given up here.
     """
-    folder.chmod(0)
+    folder.chmod(mode)
     try:
         if os.geteuid() != 0 or sys.platform != "linux":
             yield

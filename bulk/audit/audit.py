@@ -63,6 +63,19 @@ class Prepared:
     waivers: list[Waiver]
 
 
+def refuse_writes(manifest: Manifest) -> None:
+    """Refuse a manifest that writes.
+
+    Raises:
+        UsageError: a job of the manifest writes.
+    """
+    writes = [job.name for job in manifest.jobs if not job.operation.is_read]
+    if writes:
+        raise UsageError(
+            f"an audit only reads, and {manifest.path} writes in {', '.join(writes)}: use `bulk run` for it"
+        )
+
+
 def prepare(manifest: Manifest, now: float) -> Prepared:
     """Check that a manifest can be run as an audit.
 
@@ -72,16 +85,12 @@ def prepare(manifest: Manifest, now: float) -> Prepared:
     Raises:
         UsageError: the manifest writes, or DuckDB is missing. ManifestError: a policy or a waiver can't be used.
     """
-    writes = [job.name for job in manifest.jobs if not job.operation.is_read]
-    if writes:
-        raise UsageError(
-            f"an audit only reads, and {manifest.path} writes in {', '.join(writes)}: use `bulk run` for it"
-        )
+    refuse_writes(manifest)
     asking.require_duckdb("audit")
     settings = manifest.audit or AuditSettings()
-    policies = read_policies(settings.policies, manifest.path.resolve().parent)
+    policies = read_policies(settings.policies, manifest.path, settings.lines.get("policies", 0))
     today = datetime.date.fromisoformat(iso_utc(now)[:10])
-    waivers = read_waivers(settings.waivers, policies, today)
+    waivers = read_waivers(settings.waivers, policies, today, manifest.path, settings.lines.get("waivers", 0))
     bind(policies, manifest)
     return Prepared(manifest, settings, policies, waivers)
 

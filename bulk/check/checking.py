@@ -210,7 +210,9 @@ class _JobChecking:
             if self._job.items is not None:
                 self._check_rows(self._inline())
                 if not self._job.items and not self._job.allow_empty:
-                    self._flaws.add(self._place, self._job.line, f"jobs.{self._job.name}.items", no_items(self._job))
+                    self._flaws.add(
+                        self._place, self._job.items_line, f"jobs.{self._job.name}.items", no_items(self._job)
+                    )
             else:
                 try:
                     source = self._check_source()

@@ -105,8 +105,8 @@ def _one(code: str, message: str, exit_code: int) -> ErrorsData:
 
 
 def _of_flaw(flaw: Flaw) -> ErrorData:
-    kind = re.match(r"is missing|unknown", flaw.message)
-    code = "invalid" if kind is None else {"is missing": "missing"}.get(kind[0], kind[0])
+    kind = re.match(r"(?:'[^']*': |\$\{[^}]*\}: )?(is missing|unknown)", flaw.message)
+    code = "invalid" if kind is None else {"is missing": "missing"}.get(kind[1], kind[1])
     return ErrorData(
         code=code,
         file=flaw.path,

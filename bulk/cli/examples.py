@@ -24,6 +24,6 @@ def copy_examples(folder: Path) -> None:
         with arriving(folder) as part:
             shutil.copytree(examples, part, ignore=ignored, dirs_exist_ok=True)
     except shutil.Error as error:
-        raise UsageError(f"{folder} can't be written: {error.args[0][0][2]}") from None
+        raise UsageError(f"{folder}: can't be written: {error.args[0][0][2]}; name another folder") from None
     except OSError as error:
-        raise UsageError(f"{error.filename or folder} can't be written: {error.strerror}") from None
+        raise UsageError(f"{folder}: can't be written: {error.strerror}; name another folder") from None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from bulk.errors import UsageError
@@ -25,14 +26,21 @@ RUNS, AUDITS = Path("runs"), Path("audits")
 
 
 class RunDirectory(click.Path):
-    """A run directory; the ones below `runs/` and the current folder complete."""
+    """A run directory; those below `runs/` and the current folder, and the nights of audits, complete.
 
-    def __init__(self) -> None:
+    Args:
+        or_history: whether the history of an audit may be named, too.
+    """
+
+    def __init__(self, *, or_history: bool = False) -> None:
         super().__init__(path_type=Path)
+        self._or_history = or_history
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the folders that hold a ledger, newest first; any folder where none fits."""
-        found = [ledger.parent for folder in (RUNS, Path()) for ledger in folder.glob("*/ledger.db")]
+        folders = (RUNS, Path(), *AUDITS.glob("*/runs"))
+        found = [ledger.parent for folder in folders for ledger in folder.glob("*/ledger.db")]
+        found += (history.parent for history in AUDITS.glob("*/audit.json") if self._or_history)
         fitting = [run for run in found if str(run).startswith(incomplete)]
         fitting.sort(key=lambda run: run.stat().st_mtime, reverse=True)
         return [CompletionItem(str(run)) for run in fitting] or [CompletionItem(incomplete, type="dir")]
@@ -167,7 +175,58 @@ ACCEPT_WAVE = click.option(
     help="Go on with this wave although it is over a budget. Repeatable.",
 )
 
+PLATFORM_AND_LIMITS = (
+    "base_url",
+    "vendor",
+    "credentials",
+    "concurrency",
+    "reserve",
+    "failures",
+    "max_duration",
+    "limit",
+)
+"""Names of the parameters of `PLATFORM` and `LIMITS`."""
+
+OF_ITS_PROCESS = ("cache", "no_cache", "exact", "metrics")
+"""Names of the parameters that matter in the process alone that does a run."""
+
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
+
+
+def first_given(*names: str) -> str | None:
+    """Return the first of these options (names of parameters) that stands on the command line; None where none does."""
+    context = click.get_current_context()
+    options = {option.name: option for option in context.command.params}
+    given = (name for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE)
+    return next((max(options[name].opts, key=len) for name in given), None)
+
+
+def refuse_without(other: str, *names: str) -> None:
+    """Refuse options of the present command that do something only beside another one, which is not given.
+
+    Args:
+        names: names of their parameters.
+
+    Raises:
+        UsageError: one of them is given; the message says which.
+    """
+    option = first_given(*names)
+    if option is not None:
+        raise UsageError(f"{option} goes with {other}: leave it out, or add {other}")
+
+
+def refuse_for_workers(other: str, *names: str) -> None:
+    """Refuse options of the present command that do not reach the workers which do the run.
+
+    Args:
+        other: option that leaves the run to workers. names: names of the parameters.
+
+    Raises:
+        UsageError: one of them is given; the message says which.
+    """
+    option = first_given(*names)
+    if option is not None:
+        raise UsageError(f"{option} does not reach the workers of {other}: leave one of them out")
 
 
 def refuse_empty(command: click.Command, context: click.Context, arguments: Sequence[str]) -> None:

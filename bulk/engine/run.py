@@ -273,8 +273,8 @@ class Run:
         self._recorder, self.actions = None, recorder.actions
         # an item whose outcome could not be written has not ended: a resume settles it
         self._is_complete = self.scheduler.is_complete and recorder.failure is None
-        state = "complete" if self._is_complete else "stopped"
-        self.last_status = snapshot.status(state, str(self._stopped_by or self._refused or "")).after(around.before)
+        state, why = ("complete", "") if self._is_complete else ("stopped", self._stopped_by)  # nothing is left to stop
+        self.last_status = snapshot.status(state, str(why or self._refused or "")).after(around.before)
         self.last_minute = self._timeline.note(self.last_status, self.governor.concurrency.latencies, is_last=True)
         self._display.update(self.last_status)
         if recorder.failure is not None and self._stopped_by is None:

@@ -153,8 +153,11 @@ def _digits(value: int) -> str:
         return f"<integer of {value.bit_length()} bits>"
 
 
-def lines_at(fd: int, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+def lines_at(fd: int, places: Iterable[tuple[int, int]], name: Path) -> Iterator[bytes]:
     """Yield the line at each (position, length), with its newline; neighbours are read together.
+
+    Args:
+        name: path of the file, for messages.
 
     Raises:
         RunDirectoryError: the file does not hold a line there.
@@ -163,23 +166,23 @@ def lines_at(fd: int, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:
     start = end = 0
     for position, length in places:
         if run and (position != end or end + length - start > READ_BYTES):
-            yield from _split(os.pread(fd, end - start, start), run)
+            yield from _split(os.pread(fd, end - start, start), run, name)
             run.clear()
         if not run:
             start = position
         run.append((position, length))
         end = position + length
     if run:
-        yield from _split(os.pread(fd, end - start, start), run)
+        yield from _split(os.pread(fd, end - start, start), run, name)
 
 
-def _split(data: bytes, run: Sequence[tuple[int, int]]) -> Iterator[bytes]:
+def _split(data: bytes, run: Sequence[tuple[int, int]], name: Path) -> Iterator[bytes]:
     start = run[0][0]
     for position, length in run:
         line = data[position - start : position - start + length]
         if len(line) != length or line[:1] != b"{" or line[-1:] != b"\n":
             raise RunDirectoryError(
-                f"results.jsonl is damaged: it holds no line at byte {position:,}, where the ledger has one; "
+                f"{name} is damaged: it holds no line at byte {position:,}, where the ledger has one; "
                 f"restore the run directory from a copy, or {ANOTHER_RUN}"
             )
         yield line
@@ -339,7 +342,7 @@ def rewrite(connection: sqlite3.Connection, old: ResultsFile) -> tuple[int, Resu
     path.unlink(missing_ok=True)
     new = ResultsFile.open(path, 0)
     try:
-        new.end = _copy_lines(connection, old.fd, new.fd)
+        new.end = _copy_lines(connection, old, new.fd)
         os.fsync(new.fd)
         sync_directory(path.parent)
         connection.execute("UPDATE meta SET generation = ?, results_bytes = ?", (generation, new.end))
@@ -351,7 +354,7 @@ def rewrite(connection: sqlite3.Connection, old: ResultsFile) -> tuple[int, Resu
     return generation, new
 
 
-def _copy_lines(connection: sqlite3.Connection, fd: int, new_fd: int) -> int:
+def _copy_lines(connection: sqlite3.Connection, old: ResultsFile, new_fd: int) -> int:
     job, index, size = -1, -1, 0
     while rows := connection.execute(
         "SELECT job, idx, position, length FROM outcomes WHERE (job, idx) > (?, ?) ORDER BY job, idx LIMIT ?",
@@ -360,7 +363,7 @@ def _copy_lines(connection: sqlite3.Connection, fd: int, new_fd: int) -> int:
         buffer: list[bytes] = []
         buffered, moved = 0, []
         for (job, index, position, length), line in zip(
-            rows, lines_at(fd, [(row[2], row[3]) for row in rows]), strict=True
+            rows, lines_at(old.fd, [(row[2], row[3]) for row in rows], old.path), strict=True
         ):
             if position != size:
                 moved.append((size, job, index))

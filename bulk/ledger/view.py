@@ -241,7 +241,7 @@ class LedgerView:
                     continue
                 if not rows:
                     return
-                yield from lines_at(fd, [(row[2], row[3]) for row in rows])
+                yield from lines_at(fd, [(row[2], row[3]) for row in rows], self.run_dir / RESULTS)
                 after = rows[-1][:2]
         finally:
             if fd >= 0:
@@ -255,7 +255,7 @@ class LedgerView:
                 query = "SELECT position, length FROM outcomes WHERE job = ? AND idx = ?"
                 place = connection.execute(query, (job, index)).fetchone()
                 if place is not None and left > 0:
-                    (found[index],) = lines_at(fd, [place])
+                    (found[index],) = lines_at(fd, [place], self.run_dir / RESULTS)
                     left -= place[1]
         return found
 

@@ -4,7 +4,8 @@ Source: interface.md §2.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ class AuditSettings:
     """What an audit does with the results of each night.
 
     Attributes:
-        policies: patterns of files, relative to the folder of the manifest.
+        policies: patterns of files, relative to the folder of the manifest. lines: of the manifest, by field.
         fail_on: events that make the exit code 7.
         ignore: fields of results whose changes are not drift, such as `result.html_url`.
         min_items: fewer items than this (a count, or a share of the last good night's) are refused; None: any number.
@@ -58,6 +59,7 @@ class AuditSettings:
     keep_runs: int = 30
     keep_tables_s: float = 400 * 86_400.0
     notify: tuple[Target, ...] = ()
+    lines: Mapping[str, int] = field(default_factory=dict)
 
 
 def audit_of(part: Fields, folder: Path) -> AuditSettings:
@@ -78,6 +80,7 @@ def audit_of(part: Fields, folder: Path) -> AuditSettings:
         keep_runs=keep.scalar("runs", usual.keep_runs, lambda given: quantities.count(given, 1, 100_000)),
         keep_tables_s=keep.scalar("tables", usual.keep_tables_s, _days_s),
         notify=_targets(part, folder),
+        lines={name: part.line_of(name) for name in ("policies", "waivers")},
     )
     keep.finish()
     part.finish()

@@ -53,7 +53,12 @@ def credentials_in(path: Path, flaws: Flaws, known: Mapping[str, str] = MappingP
         return {}
     for line, flaw in repeated:
         flaws.add(shown, line, flaw.field, flaw.message)
-    return credentials_of(Fields(shown, root or Node({}, 1), "", flaws), path.parent, known)
+    given = Fields(shown, root or Node({}, 1), "", flaws)
+    part = given.node("credentials") if given.names() == ["credentials"] else None
+    if part is not None and isinstance(part.value, dict) and part.value.keys().isdisjoint(_KINDS):
+        given.flaw("credentials", "names of credentials stand at the top of this file: take this line out")
+        return {}
+    return credentials_of(given, path.parent, known)
 
 
 def credentials_of(given: Fields, folder: Path, known: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:

@@ -71,16 +71,21 @@ def refuse_unknown_paths(part: Fields, jobs: Sequence[Job]) -> None:
             items = found[name].items if name in found else None
             if items is not None and len(items) != 1:
                 message = f"expected jobs of one item each, {shown(name)} has {len(items):,}"
-                part.flaw(f"{job.name}.items.also", message, job.line)
-        for path in paths_of(dict(derivation.fields), derivation.also):
-            name, kind, field = _aim(path, derivation)
-            flaw = ""
-            if kind not in OWN_ROOTS:
-                flaw = f": expected {name}.item.… or {name}.result.…"
-            elif kind == "item" and name in found:
-                flaw = _flaw_of_field(field, found[name].operation)
-            if flaw:
-                part.flaw(f"{job.name}.items.map", f"{shown(path)}{flaw}", job.line)
+                part.flaw(f"{job.name}.items.also", message, part.line_at(job.name, "items", "also"))
+        for given, value in derivation.fields.items():
+            line = part.line_at(job.name, "items", "map", given)
+            for path in paths_of(value, derivation.also):
+                flaw = _flaw_of_path(path, derivation, found)
+                if flaw:
+                    part.flaw(f"{job.name}.items.map", f"{shown(path)}{flaw}", line)
+
+
+def _flaw_of_path(path: str, derivation: Derivation, jobs: Mapping[str, Job]) -> str:
+    """Return why a path of `map` leads nowhere; empty: it may lead somewhere."""
+    name, kind, field = _aim(path, derivation)
+    if kind not in OWN_ROOTS:
+        return f": expected {name}.item.… or {name}.result.…"
+    return _flaw_of_field(field, jobs[name].operation) if kind == "item" and name in jobs else ""
 
 
 def _aim(path: str, derivation: Derivation) -> tuple[str, str, str]:

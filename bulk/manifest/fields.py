@@ -41,6 +41,16 @@ class Fields:
         node = self._fields.get(field)
         return node.line if node else self.line
 
+    def line_at(self, *names: str) -> int:
+        """Return the line of the innermost of these fields, each of which is within the one before, that was given."""
+        line, inner = self.line, self._fields
+        for name in names:
+            if name not in inner:
+                break
+            line, value = inner[name].line, inner[name].value
+            inner = value if isinstance(value, dict) else {}
+        return line
+
     def full_name(self, field: str) -> str:
         """Return the full dotted name of `field`: `jobs.readmes.items` for `items`."""
         return ".".join(part for part in (self.name, name_shown(field) if field else "") if part)

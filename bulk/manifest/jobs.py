@@ -160,6 +160,7 @@ class _JobReader:
             allow_empty=allow_empty,
             save=save,
             line=fields.line,
+            items_line=items.line,
         )
         self._check_save(save, operation)
         return self._with_items(job, items)
@@ -264,7 +265,7 @@ class _JobReader:
                     f"are made from results, so that their owners are not known before; give the App of credential "
                     f"{job.credential!r} an installation: NUMBER",
                 )
-            self._refuse_secrets("items.map.", derivation.fields, {}, job.operation)
+            self._refuse_secrets("items.map.", derivation.fields, (part.node("map") or node).places(), job.operation)
             needs = tuple(dict.fromkeys((*job.needs, *derivation.needs)))
             return replace(job, derivation=derivation, needs=needs)
         if node.value != "-":
@@ -297,7 +298,7 @@ class _JobReader:
 
 def _refuse_second_stdin(part: Fields, jobs: Sequence[Job]) -> None:
     for job in [job for job in jobs if job.items_path == STDIN][1:]:
-        part.flaw(f"{job.name}.items", "standard input can feed one job only", job.line)
+        part.flaw(f"{job.name}.items", "standard input can feed one job only", part.line_at(job.name, "items"))
 
 
 def _in_order(part: Fields, jobs: Sequence[Job]) -> tuple[Job, ...]:

@@ -133,7 +133,7 @@ class Job:
         allow_overwrites: its items may undo what items before them do, in the order of the manifest.
         allow_empty: its items file may hold no items.
         save: template of a file name below `saved/`, such as `{owner}/{repo}.md`; None: nothing is saved.
-        line: line of the job in the manifest, for messages.
+        line: line of the job in the manifest, for messages. items_line: likewise, of its items.
     """
 
     number: int
@@ -154,6 +154,7 @@ class Job:
     allow_empty: bool = False
     save: str | None = None
     line: int = 0
+    items_line: int = 0
 
     @property
     def barriers(self) -> tuple[str, ...]:

@@ -258,7 +258,7 @@ def find(store: StoreConnection, name: str) -> StoredRun:
     hint = (
         f"did you mean {near[0]}?"
         if near
-        else f"bulk runs --store {shlex.quote(str(store.address))} lists those that it has"
+        else f"`bulk runs --store {shlex.quote(str(store.address))}` lists those that it has"
     )
     raise UsageError(f"the store {store.address} has no run {redact(name)}; {hint}")
 

@@ -2,6 +2,7 @@
 
 import datetime
 import os
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ ROWS = 2_500
 """More than are fetched at once, twice (count)."""
 AT = "2026-11-25T02:00:00.000Z"
 MADE = f"CREATE TABLE t AS SELECT range AS id, 'org-' || range % 5 AS org, [range, 1] AS two FROM range({ROWS})"
+MANIFEST = Path("m.yaml")
 LATER, OVER = datetime.date(2026, 12, 31), datetime.date(2026, 11, 24)
 
 
@@ -129,7 +131,7 @@ def test_policies_and_waivers_that_are_no_files_are_refused(tmp_path, make):
     """Nothing waits for a FIFO or reads a device to its end."""
     place = tmp_path / "odd.sql"
     make(place)
-    for read in (lambda: read_policies([str(place)], tmp_path), lambda: read_waivers(place, [], LATER)):
+    for read in (lambda: read_policies([str(place)], MANIFEST), lambda: read_waivers(place, [], LATER, MANIFEST)):
         with pytest.raises(ManifestError, match="is not a regular file"):
             read()
 
@@ -138,7 +140,10 @@ def test_a_link_that_leads_nowhere_is_told_as_one(tmp_path):
     """It is there, so that to say its own name again would help nobody."""
     place = tmp_path / "odd.sql"
     place.symlink_to("gone.sql")
-    for read in (lambda: read_policies(["*.sql"], tmp_path), lambda: read_waivers(place, [], LATER)):
+    for read in (
+        lambda: read_policies(["*.sql"], tmp_path / "m.yaml"),
+        lambda: read_waivers(place, [], LATER, MANIFEST),
+    ):
         with pytest.raises(ManifestError, match=r"is a link to '?gone\.sql'?, where no file is"):
             read()
 

@@ -218,7 +218,11 @@ def test_people_are_told_once(nights):
 @pytest.mark.parametrize(
     ("audit", "says"),
     [
-        ({"policies": ["policies/none.sql"]}, "no file fits this pattern"),
+        (
+            {"policies": ["policies/none.sql"]},
+            "files.yaml:1: audit.policies: 'policies/none.sql': no file fits this pattern",
+        ),
+        ({"waivers": "none.yaml"}, "files.yaml:1: audit.waivers: "),
         ({"policies": ["wrong.sql"]}, "wrong.sql:4"),
         ({"policies": ["column.sql"]}, "column.sql:4: Binder Error"),
         ({"policies": ["copy.sql"]}, "expected a SELECT, got COPY"),

@@ -161,7 +161,7 @@ def test_flaws_of_all_jobs_are_found(tmp_path):
     assert places == [(line, "place") for line in range(1, 41)] + [(line, "number") for line in range(41, 51)]
     assert caught.value.more == 11
     flaws = flaws_of(tmp_path, a_job(ReadThing(), [{"place": "a"}]), second)
-    assert flaws == [(8, "x"), (7, "place"), (7, "person")]
+    assert flaws == [(7, "place"), (7, "person"), (8, "x")]
 
 
 @pytest.mark.parametrize(

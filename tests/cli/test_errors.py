@@ -11,6 +11,7 @@ import pytest
 
 from bulk import errors
 from bulk.cli import errors as cli_errors
+from bulk.cli.error_data import of_error
 from bulk.exit_codes import ExitCode
 from bulk.platform.auth.secrets import Secret
 
@@ -133,3 +134,20 @@ def test_a_hostile_message_can_not_reach_the_terminal(capsys: pytest.CaptureFixt
     assert "stopped gnissim" in printed
     assert "\x1b" not in printed
     assert "\u202e" not in printed
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("is missing; expected a string", "missing"),
+        ("unknown field; did you mean repo?", "unknown"),
+        ("'zz': unknown job; expected one of a, b", "unknown"),
+        ("${a}: unknown variable; give it a value", "unknown"),
+        ("'x.csv': there is no such file", "invalid"),
+        ("expected a string, got 'unknown: unknown'", "invalid"),
+    ],
+)
+def test_a_flaw_has_its_code_whatever_it_begins_with(message: str, code: str) -> None:
+    """A message may first repeat the word that nothing knows."""
+    (error,) = of_error(errors.ManifestError([errors.Flaw("m.yaml", 1, "jobs.a", message)])).errors
+    assert error.code == code

@@ -97,6 +97,26 @@ def test_a_value_without_text_is_refused(
             (f"{command} --no-cache --cache x", "leave one of them out")
             for command in ("run m.yaml", "resume run", "retry run", "audit m.yaml", "audit night m.yaml")
         ),
+        *(
+            (f"{line} {words}", f"{words.split()[0]} goes with {other}")
+            for line, other, *known in (
+                ("plan m.yaml", "--live", "--diff 3", "--out x"),
+                ("verify run", "--live", "--base-url https://a", "--vendor github", "--credential env:X", "--limit 1"),
+                ("verify run", "--live", "--concurrency 1", "--reserve 1", "--failures 1", "--max-duration 1"),
+                ("watch run", "--events", "--after 0:0:0"),
+            )
+            for words in known
+        ),
+        ("watch run --events --progress json", "leave one of them out"),
+        *(
+            (f"{command} --store service=x {words}", f"{words.split()[0]} does not reach the workers of --store")
+            for command in ("run m.yaml", "retry run")
+            for words in ("--cache c", "--no-cache", "--exact", "--metrics m.prom")
+        ),
+        *(
+            (f"retry run --store service=x {words}", "does not reach the workers of --store")
+            for words in ("--concurrency 1", "--limit 1", "--base-url https://a", "--json")
+        ),
         ("audit tset m.yaml run", "Did you mean 'test'?"),
         ("audit notfy run", "Did you mean 'notify'?"),
         *(
@@ -112,6 +132,30 @@ def test_words_that_do_not_go_together_are_refused(
     monkeypatch.chdir(tmp_path)
     assert main(line.split()) == 2
     assert words in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["--no-notify", "--overlap skip --no-notify", "--no-cache", "--history h"])
+def test_options_may_stand_before_the_manifest_of_an_audit(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """None of them is taken for the name of a command."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.yaml").write_text("version: 2\n")
+    assert main(["audit", *words.split(), "m.yaml"]) == 2
+    assert "m.yaml:1: version: " in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["--cache c", "--no-cache", "--exact", "--metrics m.prom"])
+def test_workers_of_a_run_have_caches_of_their_own(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What would not reach them is refused, and no run directory is left."""
+    monkeypatch.chdir(tmp_path)
+    job = "{operation: readme.get, items: [{owner: a, repo: b}]}"
+    (tmp_path / "m.yaml").write_text(f"version: 1\nplatform: {{base_url: 'https://a.example'}}\njobs: {{x: {job}}}\n")
+    assert main(["run", "m.yaml", "--workers", "2", *words.split()]) == 2
+    assert f"{words.split(maxsplit=1)[0]} does not reach the workers of --workers" in capfd.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["m.yaml"]
 
 
 def test_a_manifest_may_be_called_nearly_as_a_command(

@@ -62,3 +62,12 @@ def test_a_manifest_in_a_closed_folder_is_named(here: Path, capsys: pytest.Captu
         with closed(here / "closed"):
             assert main(list(command)) == ExitCode.UNUSABLE, command
         assert "Permission denied" in capsys.readouterr().err
+
+
+def test_a_folder_that_takes_no_new_files_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message has the folder as it was given, and not what would have been made in it for a moment."""
+    for command in (("init", "readme.get", "-o", "closed"), ("examples", "closed/new")):
+        with closed(here / "closed", 0o500):
+            assert main(list(command)) == ExitCode.UNUSABLE, command
+        printed = capsys.readouterr().err
+        assert f"{command[-1]}: can't be written: Permission denied; name another folder" in printed

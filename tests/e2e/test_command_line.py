@@ -232,6 +232,11 @@ def test_completion_is_printed_for_each_shell(shell: str) -> None:
         ("bulk run m.yaml --job re", {"readmes", "repos"}),
         ("bulk plan m.yaml --var ", {"team=", "org="}),
         ("bulk check gone.yaml --job ", set()),
+        ("bulk audit n", {"night", "notify"}),
+        ("bulk audit m", {"m"}),
+        ("bulk audit --hist", {"--history"}),
+        ("bulk audit notify ", {"runs/one", "audits/a/runs/night"}),
+        ("bulk sql ", {"runs/one", "audits/a"}),
     ],
 )
 def test_commands_operations_formats_and_runs_complete(words: str, expected: set[str], tmp_path: Path) -> None:
@@ -239,6 +244,9 @@ def test_commands_operations_formats_and_runs_complete(words: str, expected: set
     (tmp_path / "runs" / "one").mkdir(parents=True)
     (tmp_path / "runs" / "one" / "ledger.db").touch()
     (tmp_path / "runs" / "no-run").mkdir()
+    (tmp_path / "audits" / "a" / "runs" / "night").mkdir(parents=True)
+    (tmp_path / "audits" / "a" / "audit.json").touch()
+    (tmp_path / "audits" / "a" / "runs" / "night" / "ledger.db").touch()
     (tmp_path / "m.yaml").write_text("vars: {team: a, org: b}\njobs: {readmes: {}, repos: {}, hooks: {}}\n")
     count = len(words.split()) - (not words.endswith(" "))
     done = bulk(cwd=tmp_path, _BULK_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(count))

@@ -72,11 +72,13 @@ def test_other_values_and_jobs_are_another_run(home: Home, sandbox: Served, othe
 
 
 def test_plan_and_check_take_them_too(home: Home) -> None:
-    """All three commands see the same jobs, and say which needs are left out."""
+    """All of these commands see the same jobs, and say which needs are left out."""
     options = ["--var", "org=acme-eng", "--job", "second"]
     checked, planned = home.run("check", "manifest.yaml", *options), home.run("plan", "manifest.yaml", *options)
-    assert (checked.exit_code, planned.exit_code) == (0, 0), planned.err
+    rehearsed = home.run("rehearse", "manifest.yaml", *options, "--seeds", "1")
+    assert (checked.exit_code, planned.exit_code, rehearsed.exit_code) == (0, 0, 0), planned.err
     note = "job second: needs first, which --job leaves out; --with-needs takes it along"
     assert note in checked.err
     assert note in " ".join(planned.out.split())
+    assert note in rehearsed.out
     assert "third" not in checked.out + planned.out

@@ -144,5 +144,6 @@ def test_readers_never_see_a_wrong_line_while_runs_are_rewritten(run_dir):
         streams += 1
     writer.join()
     assert LedgerView(run_dir).counts() == {0: {"succeeded": 300}}
-    with contextlib.closing((run_dir / "results.jsonl").open("rb")) as file:
-        assert len(list(lines_at(file.fileno(), [(0, os.fstat(file.fileno()).st_size)]))) == 1
+    path = run_dir / "results.jsonl"
+    with contextlib.closing(path.open("rb")) as file:
+        assert len(list(lines_at(file.fileno(), [(0, os.fstat(file.fileno()).st_size)], path))) == 1

@@ -1,6 +1,7 @@
 import json
 import math
 import os
+import re
 import tracemalloc
 from dataclasses import replace
 from types import MappingProxyType
@@ -166,9 +167,9 @@ def test_lines_are_found_wherever_they_stand(tmp_path):
         places.append((position, len(line)))
         position += len(line)
     for order in ([0, 1, 2, 3, 4], [4, 2, 0, 1, 3], [3]):
-        assert list(results.lines_at(file.fd, [places[at] for at in order])) == [lines[at] for at in order]
-    with pytest.raises(RunDirectoryError, match="damaged"):
-        list(results.lines_at(file.fd, [(1, len(lines[0]))]))
+        assert list(results.lines_at(file.fd, [places[at] for at in order], file.path)) == [lines[at] for at in order]
+    with pytest.raises(RunDirectoryError, match=f"^{re.escape(str(file.path))} is damaged"):
+        list(results.lines_at(file.fd, [(1, len(lines[0]))], file.path))
     file.close()
 
 

@@ -225,6 +225,7 @@ MANIFESTS = (
     job(
         "items-from", READ + "    items: {from: y, map: {repo: result.name}}\n", (6, "jobs.x.items.from", "unknown job")
     ),
+    job("no-items-in-the-list", READ + "    items: []\n", (6, "jobs.x.items", "allow_empty")),
     job("missing-file", READ + "    items: gone.jsonl\n", (6, "jobs.x.items", "there is no such file")),
     job("endless-file", READ + f"    items: {'x' * 300}.csv\n", (6, "jobs.x.items", "can't be opened: File name too")),
     job("unknown-format", READ + "    items: m.toml\n", (6, "jobs.x.items", "expected the name of a .jsonl")),

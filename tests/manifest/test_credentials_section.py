@@ -47,6 +47,15 @@ def test_what_maps_become(tmp_path: Path) -> None:
     assert spec_of(found["readers"], PoolSpec) == PoolSpec(("bot",))
 
 
+def test_a_file_of_credentials_begins_with_their_names(tmp_path: Path) -> None:
+    """Who writes the part as it stands in a manifest is told what to leave out; one may still be called so."""
+    (tmp_path / "c.yaml").write_text("credentials:\n  bot: env:BOT\n")
+    with pytest.raises(ManifestError, match=r"c\.yaml:1: credentials: names of credentials stand at the top of this f"):
+        read(tmp_path, "default: env:X", credentials_file=tmp_path / "c.yaml")
+    (tmp_path / "c.yaml").write_text("credentials: {token: 'env:BOT'}\n")
+    assert read(tmp_path, "default: env:X", credentials_file=tmp_path / "c.yaml").platform.credentials["credentials"]
+
+
 def test_what_is_written_is_read_as_the_same(tmp_path: Path) -> None:
     """A manifest that is made from another one's credentials has the same; a program runs where it did."""
     found = read(

@@ -108,6 +108,27 @@ def test_flaws_are_named(tmp_path, items, words):
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("line", "text", "field"),
+    [
+        ("owner: item.ownr", "did you mean owner", "map"),
+        ("content: {a: [item.ownr]}", "did you mean owner", "map"),
+        ("owner: a.owner", "expected a.item.… or", "map"),
+        ("config: {url: 'https://a.example', secret: hunter2hunter2}", "never the secret itself", "map.config.secret"),
+    ],
+)
+def test_a_flaw_is_on_the_line_of_its_field(tmp_path, line, text, field):
+    """A path or a secret that can't be is found where it stands, not where its job begins."""
+    operation = "webhook.create" if "secret" in field else "contents.put"
+    job = f"  b:\n    operation: {operation}\n    items:\n      from: a\n      also: [a]\n      map:\n"
+    before = JOBS[: JOBS.index("  b:")]
+    with pytest.raises(ManifestError) as caught:
+        check_text(tmp_path, f"{before}{job}        repo: item.repo\n        {line}\n")
+    (flaw,) = (each for each in caught.value.flaws if text in each.message)
+    named = (tmp_path / "m.yaml").read_text().splitlines()[flaw.line - 1]
+    assert (named.strip(), flaw.field) == (line, f"jobs.b.items.{field}")
+
+
 def test_a_derivation_is_a_need(tmp_path):
     """The job that items come from is needed, goes first, and the items are not known yet."""
     checked, _ = check_text(tmp_path, JOBS % "{from: a, map: {owner: item.owner, mode: create}}")

@@ -51,6 +51,7 @@ def test_chosen_jobs_take_their_keys_along(tmp_path):
         ("needs: [{a: {}}]", "a key is {field of the own items: field of that job's items}"),
         ("needs: [{a: {owner: 1}}]", "fields are named by strings"),
         ("needs: [a, {a: {owner: owner}}]", "'a' is named twice: a job is needed as a whole, or by one key"),
+        ("needs: [{}]", "expected a list of job names, or of jobs and keys"),
         ("needs: [3]", "expected a list of job names, or of jobs and keys"),
         ("needs: a", "expected a list of job names, or of jobs and keys"),
         ("unmatched: maybe", "b.unmatched: expected refuse or free, got 'maybe'"),

@@ -180,6 +180,16 @@ def test_at_most_fifty_flaws_are_listed(tmp_path):
     assert str(caught.value).endswith("and 1,150 more")
 
 
+def test_flaws_come_in_the_order_of_the_lines(tmp_path):
+    """Whoever corrects them goes through the file once."""
+    one = "operation: readme.get, items: [{owner: acme, repo: api}]"
+    jobs = f"jobs:\n  a: {{{one}, needs: [zz]}}\n  b: {{{one}, itemz: 5}}\n"
+    with pytest.raises(ManifestError) as caught:
+        read(tmp_path, f"{HEAD}{jobs}limits: {{pace: x}}\nname: '#'\nlimitz: 5\n")
+    lines = [flaw.line for flaw in caught.value.flaws]
+    assert (len(lines), lines) == (5, sorted(lines))
+
+
 def test_messages_hold_no_control_characters(tmp_path):
     """Names from a file are shown escaped and cut, so that no terminal is fooled (failures.md row 66)."""
     with pytest.raises(ManifestError) as caught:

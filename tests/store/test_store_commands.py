@@ -265,7 +265,7 @@ def test_a_part_of_a_run_is_done_again(place, capsys):
         assert main([*retry, *options]) == 0
         assert "There is nothing to retry" in capsys.readouterr().err
     assert main([*retry, "--only", "failed,skipped", "--code", "not_found", "--job", "readmes"]) == 0
-    assert f"1 items of {place.name} are done again" in capsys.readouterr().err
+    assert f"1 item of {place.name} is done again" in capsys.readouterr().err
     (action,) = place.sql("SELECT verb, args FROM action WHERE run = %s", place.run)
     assert action == ("retry", '{"job":"readmes","only":"failed,skipped","code":"not_found"}')
 

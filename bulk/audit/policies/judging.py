@@ -117,7 +117,7 @@ def bind(policies: Sequence[Policy], manifest: Manifest) -> None:
         except QueryFlaw as flaw:
             policy = by_name[flaw.query]
             left.remove(policy)
-            flaws.add(policy.path, _line_of(str(flaw)), "", _told(str(flaw), tables))
+            flaws.add(policy.path, _line_of(str(flaw)), "", str(flaw).splitlines()[0])
     flaws.raise_if_any()
 
 
@@ -161,7 +161,7 @@ def judge(
     except QueryFlaw as flaw:
         flaws = Flaws()
         policy = by_name[flaw.query]
-        flaws.add(policy.path, _line_of(str(flaw)), "", str(flaw))
+        flaws.add(policy.path, _line_of(str(flaw)), "", str(flaw).splitlines()[0])
         flaws.raise_if_any()
     out_of_sight = {policy.name: OutOfSight(policy, lost) for policy in policies}
     gone = [
@@ -315,10 +315,3 @@ def _line_with(text: str, column: str) -> int:
     """Return the line that names a column first: that is the one with the key, or with the message."""
     found = re.search(rf"\b{re.escape(column)}\b", text)
     return text.count("\n", 0, found.start()) + 1 if found else 1
-
-
-def _told(message: str, tables: Mapping[str, Any]) -> str:
-    first = message.splitlines()[0]
-    if "does not exist" in first and "Table" in first:
-        return f"{first} The manifest's jobs have these: {', '.join(sorted(tables))}."
-    return first

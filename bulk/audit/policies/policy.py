@@ -71,17 +71,22 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         return text if len(text) <= MOST_MESSAGE else f"{text[: MOST_MESSAGE - 1]}…"
 
 
-def read_policies(patterns: Sequence[str], folder: Path) -> list[Policy]:
+def read_policies(patterns: Sequence[str], manifest: Path, line: int = 0) -> list[Policy]:
     """Return the policies that patterns such as `policies/*.sql` name, sorted by file.
+
+    Args:
+        manifest: path of the manifest, seen from whose folder they are. line: its line that has the patterns.
 
     Raises:
         ManifestError: a pattern fits no file, or a file can't be used: with file and line.
     """
     flaws, found, seen = Flaws(), [], dict[str, str]()
+    folder = manifest.resolve().parent
     for pattern in patterns:
         paths = _paths(folder, pattern)
         if not paths:
-            flaws.add(pattern, 0, "", f"no file fits this pattern of audit.policies, seen from {folder}")
+            why = f"{shown(pattern)}: no file fits this pattern, seen from {folder}"
+            flaws.add(str(manifest), line, "audit.policies", why)
         for path in paths:
             policy = _read(path, flaws)
             if policy is None:

@@ -68,8 +68,13 @@ def _values(key: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
     return tuple(canonical(value) if isinstance(value, list | dict) else value for value in values)
 
 
-def read_waivers(path: Path | None, policies: Sequence[Policy], today: datetime.date) -> list[Waiver]:
+def read_waivers(
+    path: Path | None, policies: Sequence[Policy], today: datetime.date, manifest: Path, line: int = 0
+) -> list[Waiver]:
     """Return the waivers in a file; none where there is no file.
+
+    Args:
+        manifest: path of the manifest that names the file. line: its line that does.
 
     Raises:
         ManifestError: the file can't be used: with line and field.
@@ -78,7 +83,12 @@ def read_waivers(path: Path | None, policies: Sequence[Policy], today: datetime.
         return []
     flaws, place = Flaws(), str(path)
     try:
-        with open_source(path) as file:
+        file = open_source(path)
+    except SourceFlaw as flaw:
+        flaws.add(str(manifest), line, "audit.waivers", f"{path}: {flaw.message}")
+        flaws.raise_if_any()
+    try:
+        with file:
             root, repeated = read_document(file.read)
     except OSError as error:
         flaws.add(place, 0, "", f"can't be read: {error.strerror}")

@@ -20,7 +20,7 @@ class Audited:
 
     Attributes:
         name: name of the manifest. manifest, history, folder: absolute paths; commands run in `folder`.
-        options: further options of `bulk audit`, such as `--var`. program: path of bulk.
+        options: further options of `bulk audit`, such as `--var`. program: what starts bulk.
         secrets: names of the environment variables that hold tokens.
         image: name of the container image.
     """
@@ -30,7 +30,7 @@ class Audited:
     history: Path
     folder: Path
     options: Sequence[str]
-    program: str
+    program: Sequence[str]
     secrets: Sequence[str]
     image: str
 
@@ -44,10 +44,10 @@ class Audited:
         digest = hashlib.sha256(self.name.encode()).hexdigest()[:_DIGITS]
         return f"{safe[: _LONGEST_UNIT - _DIGITS - 1].rstrip('-')}-{digest}"
 
-    def command(self, program: str, manifest: str, history: str) -> list[str]:
+    def command(self, program: Sequence[str], manifest: str, history: str) -> list[str]:
         """Return the command line; it skips the audit where the one before still runs."""
         own = ["audit", manifest, "--history", history, "--overlap", "skip", "--progress", "none", *self.options]
-        return [program, *own]
+        return [*program, *own]
 
     @property
     def line(self) -> str:

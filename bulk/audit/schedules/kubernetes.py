@@ -75,6 +75,6 @@ def _arguments(audited: Audited) -> list[str]:
     gone with it.
     """
     history = f"{_VOLUME}/{audited.unit.removeprefix('bulk-audit-')}"
-    found = audited.command("", f"/srv/bulk/audit/{audited.manifest.name}", history)[1:]
+    found = audited.command((), f"/srv/bulk/audit/{audited.manifest.name}", history)
     has_cache = any(option.startswith(("--cache=", "--no-cache")) for option in found)
     return found if has_cache else [*found, f"--cache={_VOLUME}/cache"]

@@ -9,7 +9,9 @@ It ends with the process that started it, in the middle of a task as well: a tas
 files.
 """
 
+import contextlib
 import datetime
+import decimal
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -30,6 +32,10 @@ _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME
 _DESCRIBE = "DESCRIBE "
 _DESCRIBED = re.compile(rf"(LINE 1: ){_DESCRIBE}(.*\n) {{{len(_DESCRIBE)}}}")
 """The wrong line in a message, and the mark below it, both shifted by the word that was put before the query."""
+
+_NO_TABLE = re.compile("Table with name .* does not exist!")
+_GUESS = re.compile(r'Did you mean ".*"\?\n?')
+"""What DuckDB says of a table that is not there, and its guess on the next line."""
 
 _WRITES = "must be at the top level"
 """The message of DuckDB about a statement that writes, in a SELECT that is part of another statement."""
@@ -105,13 +111,32 @@ def do(task: Task, target: BinaryIO) -> None:
                 lock(connection, task.allowed)
             for query in task.queries:
                 where = query.name
-                target.writelines(_answer(connection, query))
+                with _naming_tables(connection):
+                    target.writelines(_answer(connection, query))
                 target.flush()
         target.write(b'{"done":true}\n')
     except (duckdb.Error, Refused) as error:
         kind = "refused" if isinstance(error, Refused) else type(error).__name__
         said = _DESCRIBED.sub(r"\1\2", str(error))
         target.write(orjson.dumps({"error": {"kind": kind, "message": said, "query": where}}) + b"\n")
+
+
+@contextlib.contextmanager
+def _naming_tables(connection: "duckdb.DuckDBPyConnection") -> Iterator[None]:
+    """Name the tables that are there where another one is asked for; DuckDB would name one of its own instead."""
+    import duckdb
+
+    from bulk.audit.tables.statements import LINES
+
+    try:
+        yield
+    except duckdb.CatalogException as error:
+        first, _, rest = str(error).partition("\n")
+        if not _NO_TABLE.search(first):
+            raise
+        names = ", ".join(name for (name,) in connection.execute("SHOW TABLES").fetchall() if name != LINES)
+        rest = _GUESS.sub("", rest).strip("\n")
+        raise duckdb.CatalogException(f"{first} These are there: {names}.\n{rest}") from None
 
 
 def lock(connection: "duckdb.DuckDBPyConnection", allowed: tuple[str, ...]) -> None:
@@ -214,6 +239,8 @@ def _plain(value: Any) -> Any:
             return value.isoformat()
         case bytes() | bytearray():
             return value.hex()
+        case decimal.Decimal() if value == decimal.Decimal(repr(float(value))):  # no digit is lost
+            return float(value)
         case _:
             return str(value)
 

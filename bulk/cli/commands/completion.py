@@ -1,16 +1,11 @@
 """`bulk completion`: what makes a shell complete commands."""
 
-from typing import TYPE_CHECKING
-
 import click
 from click.shell_completion import get_completion_class
 
 from bulk.cli import output
 from bulk.cli.logs import Command
 from bulk.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
 
 SHELLS = ("bash", "zsh", "fish")
 

@@ -45,7 +45,7 @@ def init(*, operations: tuple[str, ...], folder: Path) -> int:
             for name, text in files.items():
                 (part / name).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{error.filename or folder} can't be written: {error.strerror}") from None
+        raise UsageError(f"--out {folder}: can't be written: {error.strerror}; name another folder") from None
     for name in files:
         output.out(str(folder / name))
     filled = ", ".join(name for name in files if name != MANIFEST)

@@ -10,7 +10,7 @@ import click
 
 from bulk.cli import event_loop, output
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, as_json, overriding
+from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, as_json, overriding, refuse_without
 from bulk.cli.out_file import try_out
 from bulk.errors import UsageError
 
@@ -55,8 +55,7 @@ def plan(
         if as_json:
             raise UsageError("--json does not go with --live: the file that -o names is JSON")
         return _look(manifest, out, most_shown, overrides)
-    if out is not None:
-        raise UsageError("-o goes with --live: the plan of what was looked at is written there")
+    refuse_without("--live", "out", "most_shown")
     from bulk.report.render import plan_text
 
     found = event_loop.run(lambda: commands.plan_manifest(manifest, overrides=overrides, environ=os.environ))

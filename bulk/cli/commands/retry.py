@@ -9,7 +9,15 @@ import click
 from bulk.cli import foreground, output
 from bulk.cli.commands.cluster import stored, stored_steering
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, PLATFORM, RunDirectory, overriding
+from bulk.cli.options import (
+    LIMITS,
+    OF_ITS_PROCESS,
+    PLATFORM,
+    PLATFORM_AND_LIMITS,
+    RunDirectory,
+    overriding,
+    refuse_for_workers,
+)
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,6 +69,7 @@ def retry(
     if store is not None:
         if overwrites:
             raise UsageError("--overwrite is for run directories: workers of a store overwrite nothing of others")
+        refuse_for_workers("--store", *PLATFORM_AND_LIMITS, *OF_ITS_PROCESS, "as_json")
         return stored_steering.retry(str(run_dir), store, again)
     from bulk.clock import Clock
     from bulk.engine import commands

@@ -13,7 +13,16 @@ import click
 from bulk.cli import foreground
 from bulk.cli.commands.cluster import stored, submit, with_workers
 from bulk.cli.logs import Command
-from bulk.cli.options import ACCEPT_WAVE, LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
+from bulk.cli.options import (
+    ACCEPT_WAVE,
+    LIMITS,
+    MANIFEST,
+    OF_ITS_PROCESS,
+    PLATFORM,
+    RunDirectory,
+    overriding,
+    refuse_for_workers,
+)
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
@@ -76,12 +85,14 @@ def run(
     shared = {"overrides": overrides, "question": question, **{name: showing[name] for name in ("progress", "as_json")}}
     shared["accepted"] = frozenset(accepted)
     if store is not None:
+        refuse_for_workers("--store", *OF_ITS_PROCESS)
         return submit.run_in_store(manifest, store, run_dir, **shared)
     with _place(manifest, overrides, run_dir) as (manifest, overrides, place, approve):
         if workers is None or with_workers.is_at_home(place):
             return _run_alone(manifest, overrides, place, approve, ask, accepted, showing)
         if approve is not None:
             raise UsageError("an approved plan is carried out by one process: give it without --workers")
+        refuse_for_workers("--workers", *OF_ITS_PROCESS)
         return with_workers.run(manifest, workers, place, **{**shared, "overrides": overrides})
 
 

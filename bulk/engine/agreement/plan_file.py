@@ -166,13 +166,13 @@ def require_current(plan: PlanFile, path: Path, checked: Checked, run_dir: Path,
             f"{path} was made for {plan.base_url}, and --base-url or BULK_BASE_URL names {identity.base_url}; nothing "
             f"was sent; {again}"
         )
-    for name, what in (
-        ("vendor", "the vendor"),
-        ("manifest_digest", "the manifest"),
-        ("items_digest", "the content of the items"),
+    for name, what, other in (
+        ("vendor", "the vendor", ""),
+        ("manifest_digest", "the manifest", ", or other --var or --job are given"),
+        ("items_digest", "the content of the items", ""),
     ):
         if getattr(identity, name) != getattr(plan, name):
-            raise GateClosed(f"{what} changed since {path} was made; nothing was sent; {again}")
+            raise GateClosed(f"{what} changed since {path} was made{other}; nothing was sent; {again}")
     if files_digest(run_dir) != plan.files_digest:
         raise GateClosed(f"a file that an item names changed since {path} was made; nothing was sent; {again}")
 

@@ -169,7 +169,7 @@ def rehearsed(told: Told, given: Given) -> Rehearsed:
     """
     learnt = told.learnt
     latency_s = told.latency_s or USUAL_S
-    notes = list(told.notes)
+    notes = [*told.manifest.notes, *told.notes]
     if learnt.runs:
         runs = f"{learnt.runs} run{'s' if learnt.runs > 1 else ''}"
         notes.append(f"latencies are learnt from {runs}, {learnt.items:,} items")

@@ -39,7 +39,7 @@ def needs_of(given: object) -> Needs:
         match need:
             case str():
                 names.append(need)
-            case dict():
+            case dict() if need:
                 for name, fields in need.items():
                     keyed.append(_keyed(name, fields))
                     names.append(name)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from dataclasses import replace
@@ -27,7 +28,7 @@ AUDITED = Audited(
     history=Path("/srv/audits/fleet"),
     folder=Path("/srv"),
     options=(),
-    program="/usr/bin/bulk",
+    program=["/usr/bin/bulk"],
     secrets=(),
     image="x.example.com/b:1",
 )
@@ -147,6 +148,28 @@ def test_systemd_takes_the_units(home):
             ["systemd-analyze", "verify", str(timer), str(service)], capture_output=True, text=True, check=False
         )
         assert "fleet" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(("form", "before"), [("systemd", "ExecStart="), ("cron", "&& ")])
+def test_what_is_started_can_be_started(home, form, before):
+    """Bulk may have been started as a module, and then has no program of its own."""
+    out, _ = emitted(home, form, "--cron", "30 2 * * *")
+    program = shlex.split(out.partition(before)[2].partition(" audit ")[0])
+    assert Path(program[0]).is_absolute()
+    with home.start_any([*program, "--version"]) as process:
+        assert process.communicate()[0].startswith("bulk ")
+
+
+def test_an_audit_that_would_be_refused_gets_no_schedule(home):
+    """A manifest that writes would end with 2 night after night."""
+    home.manifest(
+        "https://code.example.com/api/v3",
+        {"new": {"operation": "organization.create", "items": [{"login": "a", "admin": "b"}]}},
+        "writes.yaml",
+    )
+    ran = home.run("schedule", "writes.yaml", "--cron", "30 2 * * *", "--emit", "cron")
+    assert (ran.exit_code, ran.out) == (2, "")
+    assert "an audit only reads, and writes.yaml writes in new" in ran.err
 
 
 def test_kubernetes_takes_the_job(home):

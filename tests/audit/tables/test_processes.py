@@ -69,17 +69,21 @@ def test_a_process_that_ended_or_failed_is_not_used_again():
 
 
 def test_values_that_json_does_not_have_are_answered():
-    """Numbers beyond 64 bits, not-a-number, dates, bytes, maps: each has an answer, and none ends the process."""
-    huge = 170141183460469231731687303715884105727
+    """Numbers beyond 64 bits, not-a-number, dates, bytes, maps: each has an answer, and none ends the process. A
+    decimal is a number where that keeps all of its digits."""
+    huge, long = 170141183460469231731687303715884105727, "0.1234567890123456789"
     sql = (
-        f"SELECT {huge}::HUGEINT, [{huge}::HUGEINT], {{'a': {huge}::HUGEINT}}, 'nan'::DOUBLE, 1.50::DECIMAL(5,2), "
+        f"SELECT {huge}::HUGEINT, [{huge}::HUGEINT], {{'a': {huge}::HUGEINT}}, 'nan'::DOUBLE, 1.50::DECIMAL(5,2), 0.5, "
+        f"{long}::DECIMAL(25,19), [0.5, {long}], "
         "INTERVAL 1 DAY, DATE '2026-11-25', TIMESTAMP '2026-11-25 08:00:00', TIMESTAMPTZ '2026-11-25 10:00:00+02', "
         "TIME '10:30:00', '\\xAA'::BLOB, MAP {1: 'x'}, NULL, true"
     )
     told = str(huge)
     moment = "2026-11-25T08:00:00.000Z"
     dates = ["1 day, 0:00:00", "2026-11-25", moment, moment, "10:30:00"]
-    assert rows(sql) == [[told, [told], {"a": told}, None, "1.50", *dates, "aa", {"1": "x"}, None, True]]
+    assert rows(sql) == [
+        [told, [told], {"a": told}, None, 1.5, 0.5, long, [0.5, long], *dates, "aa", {"1": "x"}, None, True]
+    ]
 
 
 def test_a_process_that_fails_says_why():

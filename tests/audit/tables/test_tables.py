@@ -18,6 +18,8 @@ JOBS = {
     },
 }
 
+TABLES = "contents_get, items, readme_get, runs, schema_drift, webhook_list"
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
@@ -117,6 +119,7 @@ def test_tables_of_all_kinds_hold_the_same(home):
         ("SELECT * FROM read_csv('manifest.yaml')", "Permission Error"),
         ("SELECT frm webhook_list", "Binder Error"),
         ("SELECT urll FROM webhook_list", "LINE 1: SELECT urll FROM webhook_list\nbulk:                ^"),
+        ("SELECT * FROM webhook_lists", f"webhook_lists does not exist! These are there: {TABLES}.\nbulk: LINE 1: SEL"),
         ("SELEC 1", "Parser Error"),
         (" ", "expected one SELECT, got 0 statements"),
     ],

@@ -41,6 +41,20 @@ def manifest(home: Home, base_url: str, count: int, credentials: dict[str, Any],
     home.write("manifest.yaml", json.dumps({"version": 1, "platform": platform, "jobs": jobs}))
 
 
+def test_a_token_in_place_of_a_pool_is_told(home: Home, tmp_path: Path) -> None:
+    """BULK_TOKEN hides a pool called `default`, also from who looks at what the credentials may do."""
+    with served(tmp_path / "platform", seed=SEED) as platform:
+        credentials = {"dora": "file:dora-1/token.txt", "default": {"pool": ["dora"]}}
+        item = {"owner": "fleet", "repo": "repo-00000"}
+        jobs = {"reads": {"operation": "readme.get", "items": [item]}}
+        part = {"base_url": platform.base_url, "credentials": credentials}
+        home.write("manifest.yaml", json.dumps({"version": 1, "platform": part, "jobs": jobs}))
+        for command in ("check", "plan", "rehearse", "credentials check"):
+            ran = home.run(*command.split(), "manifest.yaml")
+            assert ran.exit_code == 0, ran.err
+            assert "BULK_TOKEN is set, and its one token takes the place" in " ".join((ran.out + ran.err).split())
+
+
 def test_payers_are_drained_one_after_the_other(home: Home, tmp_path: Path) -> None:
     """Three users with two tokens each are three budgets: all of them are used, none beyond, the second only when the
     first is empty."""

@@ -43,6 +43,18 @@ def test_a_wrong_token_sends_one_request_and_locks_nobody_out(tmp_path: Path, fi
     assert len(home.results("run")) == len(READMES["readmes"]["items"])
 
 
+@pytest.mark.parametrize("limits", [{"errors": {"not_found": 0}}, {"failures": 0}])
+def test_what_comes_with_the_last_item_stops_nothing(tmp_path: Path, limits: dict[str, object]) -> None:
+    """A run over its budget with nothing left is complete, exit 1, and names nothing that it would go on with."""
+    home = Home(tmp_path)
+    item = {"owner": "acme-eng", "repo": "nowhere", "path": "a.txt", "message": "m", "content": "QQ=="}
+    with served(tmp_path / "sandbox") as sandbox:
+        home.manifest(sandbox.base_url, {"files": {"operation": "contents.put", "items": [item]}}, limits=limits)
+        ran = home.run("run", "manifest.yaml", "--run-dir", "run", "--progress", "plain")
+    assert ran.exit_code == 1, ran.err
+    assert ran.err.startswith("complete · 1/1 items"), ran.err
+
+
 PROVIDER = """\
 import pathlib, sys
 here = pathlib.Path(__file__).parent

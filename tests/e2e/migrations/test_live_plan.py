@@ -94,6 +94,7 @@ def test_what_was_approved_is_done_and_nothing_else(tmp_path: Path, home: Home) 
             other.rename(home.folder / "elsewhere")
         late = home.run("run", "F.plan", "--progress", "none")
         assert (late.exit_code, "the manifest changed" in late.err, len(writes(sandbox))) == (8, True, written)
+        assert "or other --var or --job are given" in late.err
 
 
 def test_a_plan_holds_for_its_platform_and_names_commands_that_can_be_copied(tmp_path: Path, home: Home) -> None:

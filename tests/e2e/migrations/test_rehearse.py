@@ -97,7 +97,7 @@ def test_hours_change_what_is_left_to_others(tmp_path: Path, begin_after_s: int,
         (("--probe",), "leave one of them out"),
         (("--credentials", "0"), "expected a number from 1"),
         (("--credentials", "none.yaml"), "none.yaml"),
-        (("--sandbox",), "leave out what belongs to virtual time"),
+        (("--sandbox",), "is for virtual time, and --sandbox runs for real: leave one"),
     ],
 )
 def test_wrong_words_are_named(tmp_path: Path, option: tuple[str, str], words: str) -> None:

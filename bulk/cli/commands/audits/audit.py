@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from bulk.cli import errors, foreground, output
 from bulk.cli.logs import Command
@@ -36,12 +37,19 @@ class Audit(click.Group):
         Raises:
             NoSuchCommand: what comes first looks like the name of a command, and no such file is there.
         """
-        near = difflib.get_close_matches(args[0], self.commands, cutoff=0.7) if args else []
-        if near and args[0] not in self.commands and not Path(args[0]).exists():
-            raise click.NoSuchCommand(args[0], possibilities=near, ctx=ctx)
-        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+        first = next(iter(args), "")
+        near = () if first.startswith("-") else difflib.get_close_matches(first, self.commands, cutoff=0.7)
+        if near and first not in self.commands and not Path(first).exists():
+            raise click.NoSuchCommand(first, possibilities=near, ctx=ctx)
+        if args and first not in self.commands and first not in ("-h", "--help"):
             args = ["night", *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands, else what the command `night` takes: its options, or a file."""
+        if incomplete.startswith("-"):
+            return self.commands["night"].shell_complete(ctx, incomplete)
+        return super().shell_complete(ctx, incomplete) or [CompletionItem(incomplete, type="file")]
 
 
 def _rendering(command: Any) -> Any:

@@ -54,6 +54,7 @@ def schedule(
     Where the audit of before still runs, the next one passes it by.
     """
     import bulk
+    from bulk.audit.audit import refuse_writes
     from bulk.audit.schedules.audited import Audited
     from bulk.audit.schedules.emitting import emit
     from bulk.audit.schedules.times import times_of
@@ -64,6 +65,7 @@ def schedule(
         raise UsageError(f"--image is of no use for {form}: it goes with --emit kubernetes")
     times, now = times_of(cron, zone), datetime.fromtimestamp(Clock().now(), UTC)
     read = read_manifest(manifest, overrides, os.environ)
+    refuse_writes(read)
     emitted = emit(
         form,
         times,
@@ -73,7 +75,7 @@ def schedule(
             history=(history or Path("audits") / read.name).absolute(),
             folder=Path.cwd(),
             options=[*_options(read, overrides), *_cache(cache, is_none=no_cache)],
-            program=shutil.which("bulk") or sys.argv[0],
+            program=_program(),
             secrets=_secrets(read),
             image=image or f"bulk:{bulk.__version__}",
         ),
@@ -89,6 +91,13 @@ def schedule(
     coming = times.next_times(now)
     output.say("next: " + ", ".join(at.isoformat(timespec="minutes") for at in coming))
     return 0
+
+
+def _program() -> list[str]:
+    """Return what starts this bulk, wherever that is done: the installed program, else Python with its module."""
+    found = shutil.which("bulk") or sys.argv[0]
+    is_program = Path(found).name == "bulk" and os.access(found, os.X_OK)
+    return [str(Path(found).absolute())] if is_program else [sys.executable, "-m", "bulk"]
 
 
 def _options(manifest: "Manifest", overrides: "Overrides") -> list[str]:

@@ -16,7 +16,7 @@ from bulk.errors import UsageError
 
 
 @click.command(cls=Command)
-@click.argument("place", metavar="RUN_OR_HISTORY", type=RunDirectory())
+@click.argument("place", metavar="RUN_OR_HISTORY", type=RunDirectory(or_history=True))
 @click.argument("query")
 @as_json
 @click.option("--csv", "as_csv", is_flag=True, help="CSV instead of a table.")

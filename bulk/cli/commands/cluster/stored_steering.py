@@ -48,12 +48,15 @@ _NEXT = {
 def retry(run: str, address: str, again: "Again") -> int:
     """Let workers do again the items that did not succeed, or a part of them."""
     with stored.opened(address, "retry") as store:
+        from bulk.report.render.formatting import counted
         from bulk.store import runs
 
         found = runs.find(store, run)
         kinds, codes, jobs = again.chosen([job[0] for job in found.identity.jobs])
         count = runs.reopen(store, found, kinds, stored.who(), again.args, codes=codes, jobs=jobs)
-    output.say(f"{count:,} items of {run} are done again" if count else f"There is nothing to retry in {run}.")
+    are = "is" if count == 1 else "are"
+    again_said = f"{counted(count, 'item')} of {run} {are} done again"
+    output.say(again_said if count else f"There is nothing to retry in {run}.")
     return 0
 
 

@@ -57,6 +57,8 @@ def check(*, manifest: Path, is_probing: bool, overrides: "Overrides", as_json: 
         output.out_json(ProbedCredentials(rows, owners) if is_probing else rows)
     else:
         _print(rows, owners)
+    for note in found.notes:
+        output.say(f"note: {note}")
     return 1 if any(row.is_refused for row in rows) or any(row.is_refused for row in owners) else 0
 
 

@@ -10,7 +10,16 @@ from bulk import quantities
 from bulk.cli import event_loop, output
 from bulk.cli.commands.migrations import sandbox_run
 from bulk.cli.logs import Command
-from bulk.cli.options import CREDENTIALS_FILE, LIMITS, MANIFEST, PLATFORM, RunDirectory, as_json, overriding
+from bulk.cli.options import (
+    CREDENTIALS_FILE,
+    LIMITS,
+    MANIFEST,
+    PLATFORM,
+    RunDirectory,
+    as_json,
+    first_given,
+    overriding,
+)
 from bulk.errors import UsageError
 from bulk.flaws import shown
 
@@ -18,6 +27,8 @@ MOST_TOKENS = 1_000
 MOST_ASSUMED = 10_000_000
 MOST_WINDOW_S = 3_600
 MOST_BUDGET = 10**9
+_OF_VIRTUAL_TIME = ("learnt_from", "probes", "asks", "seeds", "budgets", "faults", "assumptions", "offline", "as_json")
+"""Parameters that a run for real, on a sandbox, has no use for."""
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
@@ -102,8 +113,9 @@ def rehearse(
     if tokens is not None:
         overrides = dataclasses.replace(overrides, credentials_file=None)
     if on_sandbox:
-        if any((learnt_from, probes, asks, seeds, budgets, faults, assumptions, offline, tokens, as_json)):
-            raise UsageError("--sandbox runs the items themselves: leave out what belongs to virtual time")
+        option = first_given(*_OF_VIRTUAL_TIME) or (None if tokens is None else "--credentials N")
+        if option is not None:
+            raise UsageError(f"{option} is for virtual time, and --sandbox runs for real: leave one of them out")
         return sandbox_run.run(manifest, overrides)
     given = command.Given(
         budgets=dict(_budget(text) for text in budgets),

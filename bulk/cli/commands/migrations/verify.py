@@ -10,7 +10,7 @@ import click
 
 from bulk.cli import output
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, PLATFORM, RunDirectory, as_json, overriding
+from bulk.cli.options import LIMITS, PLATFORM, PLATFORM_AND_LIMITS, RunDirectory, as_json, overriding, refuse_without
 from bulk.errors import UsageError
 from bulk.exit_codes import ExitCode
 
@@ -41,6 +41,8 @@ def verify(
     """
     from bulk.ledger.digests import verification
 
+    if not is_live:
+        refuse_without("--live", *PLATFORM_AND_LIMITS)
     wanted = None if expect is None else _head(expect)
     found = verification.verify(run_dir, expect=wanted)
     live = _look_back(run_dir, overrides) if is_live and not found.flaws else None

@@ -10,7 +10,7 @@ import click
 from bulk.cli import output
 from bulk.cli.commands.cluster import stored, stored_steering
 from bulk.cli.logs import Command
-from bulk.cli.options import DISPLAYS, RunDirectory
+from bulk.cli.options import DISPLAYS, RunDirectory, refuse_without
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,9 +38,10 @@ def watch(run_dir: Path, *, store: str | None, progress: str, is_events: bool, a
             raise UsageError("--events and --after are for run directories, not for runs of a store")
         return stored_steering.watch(str(run_dir), store, progress)
     if is_events:
+        if progress != "auto":
+            raise UsageError("--progress is a display, and --events prints lines instead: leave one of them out")
         return _tell_events(run_dir, after)
-    if after is not None:
-        raise UsageError("--after goes with --events")
+    refuse_without("--events", "after")
     from bulk.cli.commands.steering import asking
     from bulk.cli.progress.painter import display
     from bulk.report.render.text import verdict
