@@ -18,6 +18,7 @@ from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.concurrency.loop_load import EVERY, LoopLoad
 from bulk.govern.leased_tokens import LeasedTokens
 from bulk.govern.obstacles import Obstacles
+from bulk.govern.payers import UnknownPayer
 from bulk.govern.peers import Peers
 from bulk.govern.permits import charges, pacing, unusable
 from bulk.govern.permits.accounts import NO_TOKEN, Account, CredentialSource, Permit, PermitQueue, Trust, Waiter
@@ -57,6 +58,7 @@ class Governor:
         self.policy, self.clock, self.peers = policy, clock, peers
         self.accounts: dict[str, Account] = {}
         self.pools: dict[str, tuple[str, ...]] = {}
+        self.unknown_payers: dict[str, UnknownPayer] = {}
         self.concurrency = AdaptiveLimit(policy.concurrency)
         self.time = ServerClock.from_local(clock.now(), clock.monotonic())
         self.answers = 0

@@ -18,6 +18,7 @@ from bulk.errors import RunStopped
 from bulk.govern.budgets import probes
 from bulk.govern.first_contact import fault_of
 from bulk.govern.governor import Governor
+from bulk.govern.payers import Told
 from bulk.govern.permits.accounts import Account, PermitQueue, Trust
 from bulk.govern.reactions import timed, why_refused
 from bulk.model import Effect, ErrorCode, Failure, FailureKind, Reply, Request
@@ -98,6 +99,21 @@ class RateLimitPoller:
                     await account.wake_event.wait()
                 continue
             await self.ask_once()
+            await self._compare()
+
+    async def _compare(self) -> None:
+        """Find out about accounts of which nobody says who pays for them, after each question that one of them asks."""
+        unknown, clock = self._governor.unknown_payers.get(self._account.name), self._clock
+        if unknown is not None and unknown.speaks(self._account):
+            unknown.note_empty()
+        elif unknown is not None and unknown.compares(self._account):
+            await unknown.compare(self._told, clock.monotonic, clock.sleep)
+
+    async def _told(self, token: Secret) -> Told:
+        answer = await self._ask(token)
+        return told_in(
+            NO_ANSWER if isinstance(answer, Failure) else answer[0], self._governor.time.middle(self._clock.monotonic())
+        )
 
     def _refuse(self) -> None:
         account, governor = self._account, self._governor
@@ -300,9 +316,9 @@ class RateLimitPoller:
         self._useless = 0
         was_asked = account.must_ask and account.is_known
         account.is_known, account.is_unlimited = True, False
-        is_explained = False
+        is_explained, unknown = False, governor.unknown_payers.get(account.name)
         for name, queue in account.queues.items():
-            if name not in told:
+            if name not in told or (unknown is not None and not unknown.speaks(account)):
                 continue
             mark, _ = marks.get(name, (0, 0))
             overlap = queue.bucket.overlap(mark) if queue.bucket else 0
@@ -316,6 +332,22 @@ class RateLimitPoller:
             queue.refused_window = 0
         if was_asked and is_explained:
             account.reopen(now)
+
+
+def take_told(governor: Governor, account: Account, told: Told, sent: float) -> None:
+    """Take in what an account, of which nothing is known yet, was told of its limits when it was asked at `sent`
+    (monotonic)."""
+    for name, queue in account.queues.items():
+        if name in told.limits:
+            governor.observe(queue, told.limits[name], 0, governor.clock.monotonic(), sent, is_asked=True)
+
+
+def told_in(answer: Reply | Failure, now: float) -> Told:
+    """Return what an answer tells; `now`: platform time, if it does not say when it was made (UTC epoch seconds)."""
+    if isinstance(answer, Failure) or answer.status != 200:
+        return Told(now, {})
+    date = date_from_headers(answer.headers)
+    return Told(now if date is None else date, _told_by(answer))
 
 
 def _told_by(reply: Reply) -> dict[str, Limits]:
