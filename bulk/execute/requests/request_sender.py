@@ -18,7 +18,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 from bulk.clock import Clock
 from bulk.execute.requests.context import ItemTally, RequestContext, Tried, is_decided, result_of
 from bulk.execute.requests.patience import Patience
-from bulk.execute.requests.redirects import REDIRECTS, judged_elsewhere, led_astray
+from bulk.execute.requests.redirects import REDIRECTS, Moves, judged_elsewhere, led_astray, move_of
 from bulk.execute.requests.retry_budget import Served
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
 from bulk.govern.governor import Governor
@@ -58,6 +58,7 @@ class RequestSender:
         self._clock, self._dice = clock, dice
         governor.concurrency.cap(transport.most_in_flight)
         self.polls = PollIntervals()
+        self._moves = Moves()
         self.wait_reasons = WaitReasons()
         self._draining = draining
         self.requests = 0
@@ -224,7 +225,14 @@ class RequestSender:
         tried = await self._followed(request, context, first)
         if is_decided(tried):
             return result_of(tried)
-        return result_of(await self._read_again(request, context, tried))
+        move, now = move_of(request.path, tried.verdict), self._clock.monotonic()
+        if move is None or context.is_settling:
+            return result_of(await self._read_again(request, context, tried))
+        if not self._moves.is_known(move, now):
+            tried = await self._read_again(request, context, tried)
+            if move_of(request.path, tried.verdict) == move:
+                self._moves.note(move, self._clock.monotonic())
+        return result_of(tried)
 
     async def _followed(self, request: Request, context: RequestContext, tried: Tried) -> Tried:
         """Return what came of one send, after following redirects within the platform: at most `REDIRECTS` of them."""
