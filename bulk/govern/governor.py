@@ -191,7 +191,8 @@ class Governor:
     def refresh_pace(self, queue: PermitQueue, now: float) -> None:
         """Decide whether and how fast `queue` is paced, from the requests that are left and those still to be sent."""
         is_even = self.policy.is_even and not self.time.is_guess  # a guess does not tell how long they have to last
-        queue.rate = pacing.rate_of(queue, self._work_left, self.time.latest(now)) if is_even else None
+        latest = self.time.latest_before(0.0 if queue.bucket is None else queue.bucket.reset_at, now)
+        queue.rate = pacing.rate_of(queue, self._work_left, latest) if is_even else None
         queue.is_paced = queue.rate is not None
 
     def return_unused(self, permit: Permit) -> None:
@@ -290,15 +291,16 @@ class Governor:
         """The numbers of good answers and of failures so far, over all accounts (counts)."""
         return self.good_answers, self.failures
 
-    def heard(self, reply: Reply, sent: float, received: float) -> None:
-        """Note any answer at all: the platform is in reach, and its clock was seen."""
+    def heard(self, reply: Reply, sent: float, received: float, *, is_copy: bool = False) -> None:
+        """Note any answer at all: the platform is in reach, and its clock was seen, unless it `is_copy` of an earlier
+        answer."""
         self.answers += 1
         if not self.answers % EVERY:
             self.loop_load.measure()
         if self.reachability.unanswered and reply.body is not A_PAGE and self.reachability.answered():
             self.wake()
         date = date_from_headers(reply.headers)
-        if date is not None:
+        if date is not None and not is_copy:
             self.time.observe(date, sent, received)
 
     def observe(

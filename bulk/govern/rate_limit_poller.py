@@ -57,6 +57,8 @@ PATIENCE_S = 10.0
 """After this time without an answer a question is given up (seconds)."""
 FAULTS = 2
 """First answers that must show that no platform is there (count): a gateway may give a single such answer."""
+COPY_S = 1.5
+"""Answers with one `Date` that lie further apart are one answer, kept on the way (seconds)."""
 OTHERS_ASK_S = 0.5
 """A worker leaves the question to another worker for this long (seconds)."""
 
@@ -75,6 +77,7 @@ class RateLimitPoller:
         self._clock = governor.clock
         self._useless = self._faults = 0
         self._leaves_it_until = 0.0
+        self._newest: tuple[tuple[float | None, object], float] = (None, None), 0.0
 
     async def run(self) -> None:
         """Watch until cancelled or until the credential is refused for good."""
@@ -289,11 +292,12 @@ class RateLimitPoller:
         """Take in an answer that came just now to the question that was sent at `sent` (monotonic)."""
         account, governor, now = self._account, self._governor, self._account.polled
         account.is_mute = False
-        governor.heard(reply, sent, now)
+        is_copy = self._is_copy(reply, now)
+        governor.heard(reply, sent, now, is_copy=is_copy)
         match verdict.kind:
             case VerdictKind.ACCEPTED if reply.status == 200:
                 account.prove(sent)
-                self._take(_told_by(reply), marks, sent, now)
+                self._take({} if is_copy else _told_by(reply), marks, sent, now)
                 account.must_ask = account.wishes != wishes
             case VerdictKind.ACCEPTED | VerdictKind.REFUSED if reply.status == 404:
                 self._useless, account.must_ask = 0, False
@@ -310,6 +314,15 @@ class RateLimitPoller:
                 self._give_up_in_time()
         for queue in account.queues.values():
             queue.wake()
+
+    def _is_copy(self, reply: Reply, now: float) -> bool:
+        """Return whether an answer is an earlier one once more, as something on the way has kept it: it has the same
+        `Date`, although more than a second has passed."""
+        (date, body), heard_at = self._newest
+        newest = date_from_headers(reply.headers), reply.body
+        if newest != (date, body):
+            self._newest = newest, now
+        return newest == (date, body) and date is not None and now > heard_at + COPY_S
 
     def _take(self, told: dict[str, Limits], marks: dict[str, tuple[int, int]], sent: float, now: float) -> None:
         account, governor = self._account, self._governor
