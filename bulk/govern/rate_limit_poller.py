@@ -76,7 +76,7 @@ class RateLimitPoller:
         self._governor, self._account, self._ask = governor, account, ask
         self._clock = governor.clock
         self._useless = self._faults = 0
-        self._leaves_it_until = 0.0
+        self._leaves_it_until, self._has_obeyed = 0.0, False
         self._newest: tuple[tuple[float | None, object], float] = (None, None), 0.0
 
     async def run(self) -> None:
@@ -307,7 +307,10 @@ class RateLimitPoller:
             case _:
                 self._useless += 1
                 wait_s = timed(verdict, reply, governor.time, now).retry_after_s
-                if wait_s is not None:
+                if wait_s is not None and self._has_obeyed:  # the question alone was told to wait: requests go to see
+                    self._leaves_it_until, account.is_known, account.must_ask = now + wait_s, True, False
+                elif wait_s is not None:
+                    self._has_obeyed = True
                     account.pause_all(now + wait_s, f"limit of {account.name} (Retry-After)")
                 elif verdict.kind is VerdictKind.LOCKED_OUT:
                     account.lock_out(now)

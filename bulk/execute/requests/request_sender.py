@@ -17,6 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from bulk.clock import Clock
 from bulk.execute.requests.context import ItemTally, RequestContext, Tried, is_decided, result_of
+from bulk.execute.requests.own_limits import OwnLimits
 from bulk.execute.requests.patience import Patience
 from bulk.execute.requests.redirects import REDIRECTS, Moves, judged_elsewhere, led_astray, move_of
 from bulk.execute.requests.retry_budget import Served
@@ -58,7 +59,7 @@ class RequestSender:
         self._clock, self._dice = clock, dice
         governor.concurrency.cap(transport.most_in_flight)
         self.polls = PollIntervals()
-        self._moves = Moves()
+        self._moves, self._own_limits = Moves(), OwnLimits()
         self.wait_reasons = WaitReasons()
         self._draining = draining
         self.requests = 0
@@ -70,6 +71,8 @@ class RequestSender:
         """Send `request` once, with the context's permit or one that is waited for; raises what `Governor.permit` and
         `Pool.permit_of` raise."""
         governor, queue, tally = self._governor, context.queue, context.tally
+        if self._own_limits.told:
+            await self._wait_alone(request, context)
         permit = context.take_permit()
         if permit is None:
             self.step_aside(tally)
@@ -140,10 +143,29 @@ class RequestSender:
     def _judged(self, request: Request, permit: Permit, answer: Reply, reply: Reply) -> Verdict:
         """Return the verdict on `reply`, which is `answer` or what it confirms; tell governor and transport."""
         verdict = classify(request, reply, self._vendor)
+        if verdict.retry_after_s is not None or self._own_limits.told:
+            good, in_flight, now = (
+                self._governor.good_answers,
+                self._governor.concurrency.in_flight,
+                self._clock.monotonic(),
+            )
+            verdict = self._own_limits.judged(request, verdict, good, in_flight, now)
         self._governor.answered(permit, answer, verdict)
         if verdict.kind is VerdictKind.BAD_RESPONSE:
             self._transport.distrust()
         return verdict
+
+    async def _wait_alone(self, request: Request, context: RequestContext) -> None:
+        """Wait as long as the platform has told this request alone to wait, or until others have gone first."""
+        governor, account = self._governor, context.queue.account
+        while True:
+            now, paused_until = self._clock.monotonic(), max(account.paused_until, governor.quiet_until)
+            wait_s = self._own_limits.until(request, paused_until) - now
+            if wait_s <= 0.0:
+                return
+            self.step_aside(context.tally)
+            self.return_unused(context)
+            await self.pause(wait_s, WaitReason.BUSY)
 
     async def _waited_for(self, context: RequestContext) -> Permit:
         if context.pool is not None and not context.is_bound:
