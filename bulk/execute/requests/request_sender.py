@@ -158,8 +158,10 @@ class RequestSender:
     async def _wait_alone(self, request: Request, context: RequestContext) -> None:
         """Wait as long as the platform has told this request alone to wait, or until others have gone first."""
         governor, account = self._governor, context.queue.account
+        may_change = context.pool is not None and not context.is_bound  # another member may go on at once
         while True:
-            now, paused_until = self._clock.monotonic(), max(account.paused_until, governor.quiet_until)
+            now = self._clock.monotonic()
+            paused_until = 0.0 if may_change else max(account.paused_until, governor.quiet_until)
             wait_s = self._own_limits.until(request, paused_until) - now
             if wait_s <= 0.0:
                 return
