@@ -17,12 +17,13 @@ PROPERTIES := tests/govern tests/forecast tests/redaction tests/platform tests/l
   tests/bundle tests/check tests/execute tests/jobs tests/manifest tests/report tests/sandbox/git tests/store
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser endpoints check formatted linted typed layered declared used collected
+.PHONY: help demo test test-slow test-browser endpoints check formatted linted typed layered declared used collected
 .PHONY: docs man bench compiled compiled-test soak coverage mutation format reference constraints clean
 
 help:
 	@echo 'make demo         a sandbox, four manifests against it, their reports (under a minute)'
-	@echo 'make test         check, then every test but the long ones'
+	@echo 'make test         check, then every test that takes about a second or less, and the short form of each promise'
+	@echo 'make test-slow    the tests that take seconds; no test is in both'
 	@echo 'make test-browser  the tests in a real browser alone; `make test` runs them too'
 	@echo 'make endpoints    the 45 endpoints, and how many tests each has; fails where one has none'
 	@echo 'make check        format, lint, types, import contracts, dependencies, unused code'
@@ -48,8 +49,13 @@ test: $(VENV)/.development $(VENV)/.browser
 	$(MAKE) --jobs 2 check collected
 	@mkdir -p build
 	@$(BIN)/python -m tests.browser > build/browser.txt 2>&1 & browser=$$!; \
-	nice $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --endpoints --durations 20; all=$$?; \
+	nice $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --endpoints --durations 20 \
+	    -m 'not slow and not soak and not browser'; all=$$?; \
 	wait $$browser; browser=$$?; cat build/browser.txt; test $$all -eq 0 && exit $$browser; exit $$all
+
+# What takes more than a second (tests/slow/marks.py), which continuous integration runs after `make test`.
+test-slow: $(VENV)/.development
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m 'slow and not soak'
 
 # Finds a browser, or says how many tests did not run for want of one.
 test-browser: $(VENV)/.browser

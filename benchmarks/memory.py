@@ -22,7 +22,7 @@ SIZES, STORED_SIZES = (10_000, 10_000_000), (10_000, 1_000_000)
 MOST_MB, GROWTH_MB = 200.0, 20.0
 
 FILES, FILE_BYTES = 60, (1_000, 1_000_000, 8_000_000, 20_000_000, 100_000_000)
-"""So many files of each size; what they are together grows from 60 kB to 6 GB."""
+"""Number of files of each size; what they are together grows from 60 kB to 6 GB."""
 FILES_GROWTH_MB = 160.0
 
 

@@ -37,7 +37,7 @@ def is_done(shape: str, index: int, items: int) -> bool:
 
 
 def write_items(path: Path, items: int) -> None:
-    """JSON lines of so many repositories."""
+    """JSON lines of `items` repositories."""
     with path.open("w") as file:
         for first in range(0, items, 100_000):
             numbers = range(first, min(first + 100_000, items))
@@ -98,7 +98,7 @@ def _fill(run_dir: Path, shape: str, items: int) -> None:
 
 
 def _tallies(done: int) -> list[tuple[int, int, bytes]]:
-    """As a run keeps them that did so many items."""
+    """As a run that did `done` items keeps them."""
     from bulk.report.active_time import ActiveTime
     from bulk.report.tally import Tally
 

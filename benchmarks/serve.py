@@ -44,7 +44,7 @@ clock = Clock()
 
 
 def write_run(run_dir: Path, items: int, seed: int) -> None:
-    """A run of so many items, one in thirty of which failed."""
+    """A run of `items` items, one in thirty of which failed."""
     identity = RunIdentity(
         name=f"migration-{seed}",
         base_url="https://code.example.com/api/v3",

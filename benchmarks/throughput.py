@@ -102,7 +102,7 @@ def of_loop(module: str, *given: str) -> Cost:
 
 
 def in_turns(case: Case, items: int, rounds: int) -> tuple[list[Cost], list[Cost]]:
-    """So many runs of ours, and those of the bare loop before, between and after them."""
+    """`rounds` runs of ours, and those of the bare loop before, between and after them."""
     with canned_platform() as base_url, tempfile.TemporaryDirectory(prefix="bulk-bench-") as folder:
         ours = Ours(Path(folder), base_url, case, items)
         if case.is_again:

@@ -14,7 +14,7 @@ stops.
     ├── GateClosed                 8  the run was not approved: nothing was sent
     └── Interrupted          130/143  SIGINT or SIGTERM; resumable
 
-Exit codes 1 and 6 are no errors: the run is complete, and its report says which items did not succeed.
+Exit codes 1 and 6 are not errors: the run is complete, and its report says which items did not succeed.
 Source: interface.md §4.
 """
 

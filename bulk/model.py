@@ -71,7 +71,7 @@ class Request:
         pause_s: seconds that the engine waits before it sends this, 0.0 for none; reads only, to follow work that takes
             time.
         is_poll: a read of a list that is made for polling: one at a time for each credential and path, and not before
-            the `X-Poll-Interval` of the last one is over. Further pages of one listing are no polls.
+            the `X-Poll-Interval` of the last one is over. Further pages of one listing are not polls.
         shared_by: of a combined write: the places of the items that it is sent for (`Operation.steps_combined`).
         dates_hold: the thing that is read changes whenever its `Last-Modified` changes, and only then.
         proof: what an answer of success must show to be believed; None: its status is all that there is (204, 205).

@@ -52,12 +52,14 @@ class Access(msgspec.Struct, frozen=True):
         permission: (name, `read`, `write` or `admin`) that fine-grained and App tokens need; None: they are refused.
         apps: whether tokens of Apps are accepted at all.
         is_for_site_admins: only a site administrator may use the operation.
+        is_for_classic: of tokens with scopes only classic personal ones may use it, those of OAuth applications not.
     """
 
     scopes: tuple[str, ...] = ()
     permission: tuple[str, str] | None = None
     apps: bool = True
     is_for_site_admins: bool = False
+    is_for_classic: bool = False
 
 
 def owner_of(item: Item) -> tuple[str, str, str]:

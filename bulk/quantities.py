@@ -54,7 +54,7 @@ def duration_s(given: Given) -> float:
     """Return the seconds that `given` means, more than 0 and at most 366 days.
 
     Raises:
-        ValueError: `given` is no duration; the message says what was expected.
+        ValueError: `given` is not a duration; the message says what was expected.
     """
     expected = "expected a duration such as 90s, 15m, 2h, 30d, or seconds"
     if isinstance(given, bool) or not isinstance(given, int | float | str):
@@ -126,7 +126,7 @@ def priority(given: Given) -> int:
     """Return the priority of a job; higher goes first.
 
     Raises:
-        ValueError: `given` is no priority; the message says what was expected.
+        ValueError: `given` is not a priority; the message says what was expected.
     """
     expected = f"expected a whole number from -{MOST_PRIORITY:,} to {MOST_PRIORITY:,}"
     if isinstance(given, bool) or not isinstance(given, int | str):

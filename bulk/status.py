@@ -89,7 +89,6 @@ class WaitKind(StrEnum):
     UNREACHABLE = "unreachable"  # the platform does not answer
     NEEDS = "needs"  # another job, or a valid token, comes first
     PAUSED = "paused"  # a person paused the run
-    DISK = "disk"  # outcomes of items that have ended are written first
     GATE = "gate"  # the next wave begins after a while
 
 

@@ -107,20 +107,6 @@ def flaw_of_path(path: str) -> str:
     return "holds a backslash" if "\\" in path else ""
 
 
-def next_link(headers: Mapping[str, str], base_url: str, current: str) -> str | None:
-    """Return where the next page is, as `/path?query` relative to `base_url`; None: there is no next page, or the link
-    leads elsewhere.
-
-    `has_next_link` tells these two apart.
-
-    Args:
-        headers: of the answer; looked up in lower case.
-        current: `/path?query` of the page that was read, relative to `base_url`.
-    """
-    target = _next_target(headers)
-    return None if target is None else within_base(target, base_url, current)
-
-
 def next_query(headers: Mapping[str, str], path: str, query: str) -> str | None:
     """Return the query that asks the same path for the next page; None: there is no next page, or the link is not to a
     page of the same list.
@@ -234,7 +220,7 @@ def _target(headers: Mapping[str, str], relation: str) -> str | None:
 
 
 def _links(header: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield (target, relations) of each link of a `Link` header, up to the first thing that is no link."""
+    """Yield (target, relations) of each link of a `Link` header, up to the first thing that is not a link."""
     place = 0
     while found := _TARGET.match(header, place):
         target, place = found[1].strip(), found.end()

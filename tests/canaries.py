@@ -32,7 +32,7 @@ SECRETS = (TOKEN, HOOK_SECRET, STORE_PASSWORD, "canary+7f3a/9c51d2e84b0", "told-
 KEY_LINES: list[bytes] = []
 """Lines of private keys of Apps that tests have made, as PEM has them; `watched` adds those of a key."""
 PIECE = 18
-"""So long a piece of a key in a file is no chance (characters)."""
+"""A piece of a key that is this long is in a file by no coincidence (characters)."""
 
 OWN = ("token.txt", "*.pem", "open.txt", "secret", "*.items.jsonl", "*.py", "*.pyc")
 """Names of files that hold a secret because a test wrote it there, for the engine to read."""

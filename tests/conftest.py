@@ -16,6 +16,7 @@ from tests import figures
 from tests.canaries import _no_secret_is_written, pytest_runtest_makereport
 from tests.endpoints import pytest_addoption, pytest_sessionfinish, pytest_terminal_summary
 from tests.schemas.watch import _watched_sandboxes, pytest_runtest_call, pytest_runtest_teardown
+from tests.slow import marks
 from tests.store.postgres import postgres, shared_store, store_text
 
 __all__ = [
@@ -93,8 +94,10 @@ SELDOM, LOOKS = (500_000, 10, 10), (10_000, 10, 10)
 """How often Python looks for garbage (objects): while tests are collected, which leaves hardly any, and in them."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Those that wait beside those that work, and the long ones of both first; soaks have their time."""
+    marks.mark(items)
     for item in items:
         if item.get_closest_marker("soak") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SOAK_S))
@@ -129,8 +132,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(figures, figures.__name__)
     hypothesis.settings.register_profile("explore", deadline=None, max_examples=2_000)  # see `make soak`
     if hypothesis.settings.get_current_profile_name() == "default":  # mutation has its own
-        # a busy machine is no defect, and the same examples each time tell a change's defects from those that it found;
-        # as many notice at least 90% of the mutants
+        # a busy machine is not a defect, and the same examples each time tell a change's defects from those that it
+        # found; as many notice at least 90% of the mutants
         hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, max_examples=50)
         hypothesis.settings.load_profile("tests")
 

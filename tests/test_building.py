@@ -145,7 +145,7 @@ def test_what_cannot_be_imported_is_not_taken(small: Path, tmp_path: Path) -> No
 
 
 def test_what_was_asked_for_fails_loudly(small: Path, tmp_path: Path) -> None:
-    """With BULK_COMPILE=1 there is no wheel where nothing can be compiled, and the message is no traceback."""
+    """With BULK_COMPILE=1 there is no wheel where nothing can be compiled, and the message is not a traceback."""
     done = build(small, tmp_path / "made", BULK_COMPILE="1", **NO_COMPILER)
     assert done.returncode == 1
     assert "BULK_COMPILE=1" in done.stderr
@@ -156,7 +156,7 @@ def test_what_was_asked_for_fails_loudly(small: Path, tmp_path: Path) -> None:
 
 
 def test_what_compiling_needs_is_asked_for_only_where_it_can_succeed(monkeypatch) -> None:
-    """mypy and setuptools are no requirement of a wheel without a compiler, nor of an editable installation."""
+    """mypy and setuptools are not a requirement of a wheel without a compiler, nor of an editable installation."""
     monkeypatch.chdir(ROOT)
     monkeypatch.delenv("BULK_COMPILE", raising=False)
     monkeypatch.setenv("CC", NO_COMPILER["CC"])

@@ -16,7 +16,7 @@ from tests.schemas.asked import note_scripted
 
 
 def test_a_script():
-    """Answers twice, refuses once, and gives what is no endpoint."""
+    """Answers twice, refuses once, and gives what is not an endpoint."""
     for path, status in (("/rate_limit", 200), ("/rate_limit", 200), ("/notifications", 404), ("/elsewhere", 200)):
         note_scripted("GET", path, status)
 

@@ -36,7 +36,7 @@ POLICIES = Path(__file__).parents[2] / "jobs" / "examples" / "policies"
 OTHERS = "sbx-other-token", "sbx-third-token"
 BLIND = "sbx-blind-token"
 SETTLED_S = 3.0
-"""So long after a change its date, which has whole seconds, tells it from the next one (seconds)."""
+"""After this time the date of a change, which has whole seconds, tells it from the next one (seconds)."""
 
 
 ROUNDS = 5
@@ -252,7 +252,7 @@ def policies(bench: Bench) -> None:
 
 
 def _timed(once: Callable[[], Judgement], times: int) -> tuple[Judgement, float, float]:
-    """Judge so often; return what was found, the seconds, and the CPU seconds of both processes."""
+    """Judge `times` times; return what was found, the seconds, and the CPU seconds of both processes."""
     processes.end_all()
     began = time.perf_counter(), _cpu_s()
     for _ in range(times):

@@ -44,7 +44,7 @@ SMALLEST, LARGEST = 28, 27_000
 """Packages of a bill of 5 kB and of one of 5 MB (count)."""
 MOST_OF_IDEAL, MOST_MB, MOST_LATE_MS, LEAST_USED = 1.03, 200, 4.0, 0.99
 MOST_S, MOST_S_EACH = 900.0, 0.05
-"""So long it may take in all, or for each bill where there are many (seconds); an upload that takes longer is ended."""
+"""Longest time in all, or for each bill where there are many (seconds); an upload that takes longer is ended."""
 
 
 def texts() -> Iterator[bytes]:

@@ -136,7 +136,7 @@ class Bench:
 
 
 def apps(each: int, owners: int = OWNERS, **more: Any) -> dict[str, Any]:
-    """A seed with an App in so many organizations."""
+    """A seed with an App in each of `owners`."""
     where = [{"prefix": "org-", "count": owners, "each": each}, *more.pop("also", [])]
     app = {"slug": "fleet", "client_id": "Iv1.fleet", "public_keys": ["app.pub"], "installations": where}
     return {"apps": [app], **more}

@@ -76,7 +76,7 @@ class Lines:
 
 
 class Kept:
-    """What was kept of so many answers, in the order in which it is asked for."""
+    """What was kept of the answers, in the order in which it is asked for."""
 
     def __init__(self, path: Path, count: int) -> None:
         self._database = sqlite3.connect(path)

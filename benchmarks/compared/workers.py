@@ -32,7 +32,7 @@ BULK = [sys.executable, "-m", "bulk"]
 
 
 def workers_cpu_s(text: str, base_url: str, manifest: Path, count: int, *, is_bound: bool = False) -> float:
-    """Submit the manifest, have so many workers do it: what those processes take together (seconds)."""
+    """Submit the manifest, have `count` workers do it: what those processes take together (seconds)."""
     environ = {**environment(), "BULK_TOKEN": TOKEN}
     submitted = [*BULK, "submit", str(manifest), "--store", text, "--yes"]
     run = subprocess.run(submitted, env=environ, capture_output=True, text=True, check=True).stdout.strip()

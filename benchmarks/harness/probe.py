@@ -57,7 +57,7 @@ class Probe:
 
     @staticmethod
     def below(steps: list[int], share: float) -> float:
-        """At most so much (ms) was that share of the looks."""
+        """The delay that this share of the looks did not exceed (ms)."""
         wanted, seen = share * sum(steps), 0
         for step, count in enumerate(steps):
             seen += count

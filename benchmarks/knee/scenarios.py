@@ -13,7 +13,7 @@ class Slower:
         self._held, self._slope = held, slope
 
     def __call__(self, held: int) -> float:
-        """Factor of the service time while it holds so many."""
+        """Factor of the service time while it holds `held`."""
         return 1.0 + self._slope * max(0.0, held - self._held)
 
 

@@ -12,7 +12,7 @@ from benchmarks.knee.platforms import Scenario
 SERVED, ANSWERED, CHANGED, STRANGER, WAKE = range(5)
 GOOD, BAD, BUDGET = range(3)
 HELD, OPEN = -2, -1
-"""Owners that are no clients: a stranger who always has as many there, and one who sends at a rate."""
+"""Owners that are not clients: a stranger who always has as many there, and one who sends at a rate."""
 REFUSED_S = 0.002
 """How long the platform takes to refuse a request (seconds)."""
 STEPS = 200

@@ -46,7 +46,7 @@ def write_lines(path: Path, items: Sequence[Any]) -> None:
 
 
 def organizations(folder: Path, counts: dict[str, list[int]], *, by_key: bool) -> dict[str, Any]:
-    """Six jobs over these organizations, with so many hooks in each step behind the first."""
+    """Six jobs over these organizations, with the hooks of `counts` in each step behind the first."""
     write_lines(folder / "step0.jsonl", [{"login": org, "admin": "octoadmin"} for org in counts])
     jobs: dict[str, Any] = {"step0": {"operation": "organization.create", "items": "step0.jsonl"}}
     for step in range(1, STEPS):

@@ -30,13 +30,13 @@ OWN_SPEED = "perhaps the platform's own speed"
 
 
 def reads(count: int, **more: Any) -> dict[str, Any]:
-    """READMEs of so many repositories."""
+    """READMEs of `count` repositories."""
     items = [{"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(count)]
     return {"operation": "readme.get", "items": items, **more}
 
 
 def writes(count: int, repositories: int, **more: Any) -> dict[str, Any]:
-    """New files in so many repositories."""
+    """`count` new files in `repositories`."""
     content = base64.b64encode(b"ours\n").decode()
     item = {"owner": "acme-fleet", "message": "m", "content": content}
     items = [

@@ -17,7 +17,7 @@ from bulk.manifest.reading import Overrides, read_manifest
 
 
 def main() -> None:
-    """Rehearse so many items, paced over hours."""
+    """Rehearse that number of items, paced over hours."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("items", nargs="?", type=int, default=100_000)
     parser.add_argument("--reads", action="store_true")

@@ -371,6 +371,6 @@ def kept(history: History, run: str) -> AuditResult:
     try:
         return msgspec.json.decode(path.read_bytes(), type=AuditResult)
     except FileNotFoundError:
-        raise RunDirectoryError(f"{run} is no night of {history.path} that was compared and is still kept") from None
+        raise RunDirectoryError(f"{run} is not a night of {history.path} that was compared and is still kept") from None
     except (OSError, msgspec.MsgspecError) as error:
         raise RunDirectoryError(f"{path} can't be read: {error}; restore it from a copy") from error

@@ -95,7 +95,7 @@ def read_inside(folder: Path, name: str) -> bytes:
     """Return the content of the file `name` below `folder`.
 
     Raises:
-        FileError: the file is missing, lies elsewhere, is no regular file, is too large, or can't be read.
+        FileError: the file is missing, lies elsewhere, is not a regular file, is too large, or can't be read.
     """
     root = _real(folder)
     try:

@@ -42,7 +42,7 @@ class SecretPlaces:
         if self.environ is None:
             name = Path(place)
             if not name.parts or name.is_absolute() or ".." in name.parts:
-                raise FileError(f"{place} is no name below the folder of secrets that this worker was given")
+                raise FileError(f"{place} is not a name below the folder of secrets that this worker was given")
             return _text_of(self.folder / name)
         if kind == "file":
             return _text_of(self.folder / Path(place).expanduser())

@@ -303,7 +303,7 @@ class _JobChecking:
         self._count = count
 
     def _given(self, line: int, data: "bytes | Given | Bad") -> Item | None:
-        """Return the item in a mapping; None, with its flaws noted, if the mapping is no valid item."""
+        """Return the item in a mapping; None, with its flaws noted, if the mapping is not a valid item."""
         if isinstance(data, Given):
             try:
                 return self._reader.from_mapping(data.value)

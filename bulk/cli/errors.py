@@ -114,7 +114,7 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the errors in a group and in the groups inside it; `error` itself where it is no group."""
+    """Yield the errors in a group and in the groups inside it; `error` itself where it is not a group."""
     if not isinstance(error, BaseExceptionGroup):
         yield error
         return

@@ -23,7 +23,7 @@ FORMATS = ("text", "json")
 class Redaction(logging.Filter):
     """Takes every secret out of a record before a formatter sees it: message, arguments, traceback.
 
-    A shortage of the machine (memory, files, a network) is no bug, so it is logged in one line, without a traceback.
+    A shortage of the machine (memory, files, a network) is not a bug, so it is logged in one line, without a traceback.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:

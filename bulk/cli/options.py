@@ -173,7 +173,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of 
 def refuse_empty(command: click.Command, context: click.Context, arguments: Sequence[str]) -> None:
     """Refuse options and arguments whose value is an empty text, as of a shell's variable that is not set.
 
-    An empty text is no path, address or name; it would pass for the default, or for the current folder.
+    An empty text is not a path, address or name; it would pass for the default, or for the current folder.
 
     Raises:
         UsageError: a value is empty; the message says which.

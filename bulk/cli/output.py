@@ -1,6 +1,7 @@
 """Prints results on standard output, and everything else on standard error.
 
-A reader that has gone away (`bulk report … | head`) is no error: the command goes on quietly and keeps its exit code.
+If a reader goes away (`bulk report … | head`), that is not an error: the command goes on quietly and keeps its exit
+code.
 """
 
 import contextlib

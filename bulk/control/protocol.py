@@ -93,7 +93,7 @@ def ask_of(line: bytes) -> Ask:
     """Return the question on a line.
 
     Raises:
-        Refused: the line is no question that this version can answer.
+        Refused: the line is not a question that this version can answer.
     """
     try:
         ask = msgspec.json.decode(line, type=Ask)
@@ -112,5 +112,5 @@ def line_of(said: Ask | Answer) -> bytes:
 
 
 def answer_of(line: bytes) -> Answer:
-    """Return the answer on a line; raise msgspec.MsgspecError if the line is no answer."""
+    """Return the answer on a line; raise msgspec.MsgspecError if the line is not an answer."""
     return msgspec.json.decode(line, type=Answer)

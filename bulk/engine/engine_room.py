@@ -1,6 +1,7 @@
 """What lives as long as the process: connections, permits, stored answers. The work itself is in `run.py`.
 
-services: the watcher of each credential, the attendant of each permit queue, and the task that leases its tokens
+Its services are the tasks beside the workers: the rate limit poller of each credential, the attendant of each permit
+queue, and the task that leases the queue's tokens.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -17,8 +18,8 @@ from bulk.errors import BulkError
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.writes.settle import Settler
 from bulk.govern.governor import Governor
-from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import ASK_LIMITS, RateLimitPoller
+from bulk.govern.user_limits import UserLimits
 from bulk.manifest.manifest import Limits, Platform
 from bulk.model import Failure, Reply
 from bulk.platform.auth.app_credential import AnyCredential
@@ -61,8 +62,8 @@ class EngineRoom:
         self._platform, self._limits, self._around = platform, limits, surroundings
         clock = surroundings.clock
         reserve = limits.reserve_at(clock.now())
-        policy = Policy(limits.concurrency, reserve.of, limits.pace == "even", limits.unreachable_s)
-        self.governor = Governor(policy, clock, work_left, stop, surroundings.peers)
+        user_limits = UserLimits(limits.concurrency, reserve.of, limits.pace == "even", limits.unreachable_s)
+        self.governor = Governor(user_limits, clock, work_left, stop, surroundings.peers)
         self.body_reader = BodyReader(workspace, clock, surroundings.disk)
         self.draining = anyio.Event()
         self.lacks_limits = False

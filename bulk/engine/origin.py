@@ -79,7 +79,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return msgspec.json.decode(read_regular(run_dir / ORIGIN), type=cls)
         except OSError as error:
-            LedgerView(run_dir)  # refuses what is no run directory
+            LedgerView(run_dir)  # refuses what is not a run directory
             why = "is not there" if isinstance(error, FileNotFoundError) else f"can't be read ({error.strerror})"
             raise RunDirectoryError(f"{run_dir / ORIGIN} {why}; this makes it again: {command}") from error
         except msgspec.MsgspecError as error:

@@ -19,8 +19,8 @@ from bulk.errors import CredentialRefused
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.requests.context import RequestContext
+from bulk.execute.write_loop import WriteLoop
 from bulk.execute.writes.settle import LostWrite, lost_write_of
-from bulk.execute.writes.write_loop import WriteLoop
 from bulk.govern.pools import MemberStuck
 from bulk.manifest.manifest import Entry
 from bulk.model import UNSEEN, Effect, Outcome, Reply, Request
@@ -56,7 +56,7 @@ class CombinedRun:
     ) -> list[Outcome | None]:
         nothing: list[Outcome | None] = [None] * len(entries)
         shared, first = self._shared, entries[0]
-        writes = shared.write_loop(context)
+        writes = WriteLoop(shared, context)
         written: Request | None = None
         status = 0
         assert isinstance(operation, Combinable), "only such items are taken together"
@@ -72,7 +72,7 @@ class CombinedRun:
                     if self._is_stale(request, entries):
                         steps.close()
                         return nothing  # each is tried alone: only items that are still as planned are written
-                    await shared.let_late_writes_pass(operation, first, first.item, request, context)
+                    await writes.let_late_writes_pass(operation, first, first.item, request)
                     answer = await self._write(request, entries, writes, context)
                     written, status = request, context.tally.http_status or 0
                 if not isinstance(answer, Reply):

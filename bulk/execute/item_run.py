@@ -25,9 +25,9 @@ from bulk.execute.requests.context import RequestContext, Tried, outcome_of
 from bulk.execute.requests.retry_budget import RetryBudget, pause_s
 from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.shared import Shared
+from bulk.execute.write_loop import WriteLoop, is_in_progress
 from bulk.execute.writes.late_writes import LateWrite, folded
 from bulk.execute.writes.settle import LostWrite, lost_again, lost_write_of, never_shown, what_came
-from bulk.execute.writes.write_loop import WriteLoop, is_in_progress
 from bulk.manifest.manifest import Entry
 from bulk.model import (
     UNSEEN,
@@ -325,9 +325,9 @@ class ItemRun:
             if doubt is not None and doubt.is_contradicted_by(request):
                 return replace(doubt, is_disputed=True)
         shared.sender.step_aside(self._tally)
-        await shared.let_late_writes_pass(self._operation, self._entry, self._item, request, self._context)
         if self._writes is None:
-            self._writes = shared.write_loop(self._context, is_in_doubt=lost_write is not None)
+            self._writes = WriteLoop(shared, self._context, is_in_doubt=lost_write is not None)
+        await self._writes.let_late_writes_pass(self._operation, self._entry, self._item, request)
         if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (request.method, request.path):
             await self._writes.intend(request, [self._entry], [request.own_before])
         tried = await self._writes.send(request, self._is_to_be_settled)

@@ -15,18 +15,21 @@ from bulk.execute.combined_run import CombinedRun
 from bulk.execute.hand_over import HandOver
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.requests.context import ItemTally, RequestContext
-from bulk.execute.selected_repositories import explained
 from bulk.govern.governor import Governor
-from bulk.govern.permits.accounts import PermitQueue
-from bulk.govern.policy import Draining
+from bulk.govern.permits.accounts import Account, PermitQueue
 from bulk.govern.pools import MemberStuck, Pool
+from bulk.govern.user_limits import Draining
 from bulk.manifest.manifest import Entry, Job
 from bulk.model import ErrorCode, Outcome, failed
-from bulk.operation import AnyOperation
+from bulk.operation import AnyOperation, owner_of
+from bulk.platform.auth.installations import InstallationSource
 from bulk.schedule.queues import Queue, Work
 from bulk.schedule.scheduler import Scheduler
 
 log = logging.getLogger("bulk.execute")
+
+_NOT_COVERED = (ErrorCode.NOT_FOUND, ErrorCode.FORBIDDEN)
+"""How a request for a repository ends that an App's installation was not given."""
 
 T = TypeVar("T")
 Run = Callable[[RequestContext], Coroutine[Any, Any, T]]
@@ -117,7 +120,7 @@ class Workers:
 
     async def _run_as_app(self, operation: AnyOperation, entry: Entry, context: RequestContext) -> Outcome:
         account = context.queue.account
-        return await explained(await self._item_runner.run(operation, entry, context), entry, account)
+        return await _explained(await self._item_runner.run(operation, entry, context), entry, account)
 
     async def _run_in_pool(
         self, run: Run[T], context: RequestContext, pool: Pool, is_to_be_settled: Callable[[], bool]
@@ -179,3 +182,21 @@ class Workers:
             self._hand_over.abandoned(work, context.tally)
             raise
         self._hand_over.end_combined(job, work, outcomes, context.tally)
+
+
+async def _explained(outcome: Outcome, entry: Entry, account: Account) -> Outcome:
+    """Return the outcome of an item that was sent as an App; `forbidden`, with the reason, where the App's installation
+    is for selected repositories, and the item's is none of them.
+
+    A private repository that is not selected answers 404, as if it were not there. A public one may be read all the
+    same, so that no item can be refused before it was tried. Each repository is asked for once, in the App's own name.
+    """
+    is_refused = outcome.is_missing or (outcome.error is not None and outcome.error.code in _NOT_COVERED)
+    source = account.source
+    if not is_refused or not isinstance(source, InstallationSource) or not source.installation.is_selected:
+        return outcome
+    owner, repo, _ = owner_of(entry.item)
+    if not repo or await source.covers(owner, repo):
+        return outcome
+    why = f"the App is installed in {owner} for selected repositories, and {repo} is none of them"
+    return failed(ErrorCode.FORBIDDEN, f"{why} (credential {account.name!r})", http_status=outcome.http_status)

@@ -198,7 +198,7 @@ class BudgetFlow:
         self._is_ample = False
 
     def _whole_second(self, now: float) -> float:
-        """Return the beginning of a window whose first request leaves `now`."""
+        """Return when a window begins whose first request leaves at `now`: at a whole second of the wall clock."""
         return math.floor(self._began + now + 0.001) - self._began
 
     @property
@@ -234,7 +234,7 @@ class BudgetFlow:
             usual = self._budget.limit / self._budget.window_s
             if per_second < usual * 0.999:
                 self.part(now)
-        # no window is spent to its end at this rate, so their ends are no events: there may be thousands of them
+        # no window is spent to its end at this rate, so their ends are not events: there may be thousands of them
         self._is_ample = (
             0.0 < per_second * self._budget.window_s < self._budget.limit * AMPLE_SHARE
             and per_second * (self._reset_at - now) < self._left - NONE_LEFT

@@ -1,6 +1,6 @@
 """Judges the first answer, which may come from no platform at all: another server, path or scheme, or a page to log in.
 
-Pure. Every answer of the platform that is no success is a JSON object with a message.
+Pure. Every answer of the platform that is not a success is a JSON object with a message.
 Source: specification.md, Errors.
 """
 
@@ -11,7 +11,7 @@ from bulk.model import Reply
 _REDIRECTS = frozenset((301, 302, 307, 308))
 _NOT_THERE = frozenset((400, 404, 405, 410, 501))
 PAGES, PAGES_S = 8, 2.0
-"""This many web pages (count) over this long (seconds) are no accident, if items got no other answers."""
+"""This many web pages (count) over this long (seconds) are not an accident, if items got no other answers."""
 NOTHING_BUT_PAGES = (
     "items were answered with web pages alone: no API is there, or a page to log in stands before it. Does "
     "platform.base_url have the right host, port and path (mostly /api/v3)?"

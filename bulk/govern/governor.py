@@ -23,11 +23,11 @@ from bulk.govern.peers import Peers
 from bulk.govern.permits import charges, pacing, unusable
 from bulk.govern.permits.accounts import NO_TOKEN, Account, CredentialSource, Permit, PermitQueue, Trust, Waiter
 from bulk.govern.permits.token_expiry import TokenExpiry
-from bulk.govern.policy import Draining, Policy
 from bulk.govern.reachability import PAGE, SILENT_AFTER, Reachability
 from bulk.govern.reactions import BUSY_WHY, FAILURES, PROVING, climb, follow, refused, timed
 from bulk.govern.server_clock import ServerClock
 from bulk.govern.turns import Turns
+from bulk.govern.user_limits import Draining, UserLimits
 from bulk.model import Failure, FailureKind, Reply
 from bulk.platform.bodies.body_values import A_PAGE
 from bulk.platform.classification import Limits, Verdict, VerdictKind, date_from_headers
@@ -49,24 +49,24 @@ class Governor:
 
     def __init__(
         self,
-        policy: Policy,
+        user_limits: UserLimits,
         clock: Clock,
         work_left: Callable[[str, str], int],
         stop: Callable[[BulkError], None],
         peers: Peers | None = None,
     ) -> None:
-        self.policy, self.clock, self.peers = policy, clock, peers
+        self.user_limits, self.clock, self.peers = user_limits, clock, peers
         self.accounts: dict[str, Account] = {}
         self.pools: dict[str, tuple[str, ...]] = {}
         self.unknown_payers: dict[str, UnknownPayer] = {}
-        self.concurrency = AdaptiveLimit(policy.concurrency)
+        self.concurrency = AdaptiveLimit(user_limits.concurrency)
         self.time = ServerClock.from_local(clock.now(), clock.monotonic())
         self.answers = 0
         self.loop_load = LoopLoad(self.concurrency, clock)
         self.good_answers = self.failures = self._pages = 0
         self._first_page_at = 0.0
         self._work_left, self.stop = work_left, stop
-        self.reachability = Reachability(policy.unreachable_s)
+        self.reachability = Reachability(user_limits.unreachable_s)
         self._is_draining = self._may_begin = False
         deadline = self._deadline = peers.deadline if peers is not None else None
         self._obstacles = Obstacles(clock, self.time, self.concurrency, self.reachability, self._is_cleared, deadline)
@@ -97,7 +97,7 @@ class Governor:
         return account
 
     def _wishes(self, queue: PermitQueue) -> Callable[[], tuple[int, bool]]:
-        return lambda: (self._work_left(queue.account.name, queue.category), self.policy.is_even)
+        return lambda: (self._work_left(queue.account.name, queue.category), self.user_limits.is_even)
 
     def queue(self, credential: str, category: str) -> PermitQueue:
         """Return the permit queue of (credential, category); for a pool, the queue of its first member."""
@@ -190,7 +190,8 @@ class Governor:
 
     def refresh_pace(self, queue: PermitQueue, now: float) -> None:
         """Decide whether and how fast `queue` is paced, from the requests that are left and those still to be sent."""
-        is_even = self.policy.is_even and not self.time.is_guess  # a guess does not tell how long they have to last
+        # a guess does not tell how long they have to last
+        is_even = self.user_limits.is_even and not self.time.is_guess
         latest = self.time.latest_before(0.0 if queue.bucket is None else queue.bucket.reset_at, now)
         queue.rate = pacing.rate_of(queue, self._work_left, latest) if is_even else None
         queue.is_paced = queue.rate is not None
@@ -262,7 +263,7 @@ class Governor:
             if reply.body is A_PAGE:
                 self._note_page(now)
             said = timed(verdict, reply, self.time, now)
-            paused_until = follow(permit, said, now, self.concurrency, self.policy.unexplained_s)
+            paused_until = follow(permit, said, now, self.concurrency, self.user_limits.unexplained_s)
             if paused_until is not None:
                 self._obstacles.pause_until(paused_until, BUSY_WHY)
                 if self.peers is not None:  # peers learn of it as a pause of each account
@@ -308,13 +309,13 @@ class Governor:
     ) -> None:
         """Take what the platform says about a bucket, from a header or (`is_asked`) from `/rate_limit`."""
         queue.heard_at = now
-        is_first, reserve = queue.bucket is None, self.policy.reserve
+        is_first, reserve = queue.bucket is None, self.user_limits.reserve
         if charges.take_limits(queue, limits, overlap, now, sent, self.time, reserve, is_asked=is_asked) or is_first:
             self.refresh_pace(queue, now)
             queue.wake()
         if queue.hopeless and unusable.is_hopeless(queue, now):
             work = self._work_left(queue.account.name, queue.category)
-            reason = unusable.reason_to_stop(self._queues, queue, work, self.policy.reserve)
+            reason = unusable.reason_to_stop(self._queues, queue, work, self.user_limits.reserve)
             if reason is not None:
                 self.stop(reason)
 
@@ -354,7 +355,7 @@ class Governor:
     def set_reserve(self, reserve: Callable[[int], int]) -> None:
         """Leave a reserve of every window to others, also of those that are open; ValueError: nothing would be left."""
         unusable.set_reserve(self._queues, reserve)
-        self.policy = replace(self.policy, reserve=reserve)
+        self.user_limits = replace(self.user_limits, reserve=reserve)
         for queue in self._queues:
             self.refresh_pace(queue, self.clock.monotonic())
         self.wake()

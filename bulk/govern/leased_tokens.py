@@ -209,7 +209,7 @@ class LeasedTokens:
             self._wait_for_more(lease, after)
         is_over = is_wanting and self._time.latest(after) >= lease.ends_at
         if queue.bucket is not None and (queue.bucket.available <= 0 or is_over):
-            queue.account.wake()  # its watcher may have to ask what is left, or whether the next window has begun
+            queue.account.wake()  # the poller may have to ask what is left, or whether the next window has begun
 
     def _wish(self, *, is_wanting: bool) -> Wish:
         """Return the wish for more tokens; with it the worker gives account of those that are over."""

@@ -70,7 +70,7 @@ Ask = Callable[[Secret], Awaitable[tuple[Reply, Verdict] | Failure]]
 
 
 class RateLimitPoller:
-    """The watcher of one account; `run` is its task."""
+    """Asks `/rate_limit` for one account, when something depends on the answer; `run` is its task."""
 
     def __init__(self, governor: Governor, account: Account, ask: Ask) -> None:
         self._governor, self._account, self._ask = governor, account, ask

@@ -42,7 +42,7 @@ class Reachability:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the platform is out of reach, so that one request at a time asks."""
+        """Whether the platform is out of reach, so that one request at a time finds out whether it is back."""
         return self.unanswered >= SILENT_AFTER
 
     def failed(self, now: float, failure: Failure, *, is_first_contact: bool = False) -> str:

@@ -19,7 +19,7 @@ DRIFT_S = 0.05
 WINDOW_MOST_S = 3_700.0
 """Windows last an hour at most, and clocks differ a little: an end that is further away is nonsense (seconds)."""
 PAST_MOST_S = 86_400.0
-"""An end so long ago is no end of a window, and clocks that are further apart are not both of them clocks (seconds)."""
+"""What lies further back is not the end of a window; of two clocks that are further apart, one is wrong (seconds)."""
 SET_AFTER = 64
 """Where the platform has several clocks, the chosen one is taken to be gone after this many consecutive answers of
 others (count)."""

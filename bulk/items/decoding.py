@@ -42,7 +42,7 @@ class ItemReader:
         """Return the item in a decoded object.
 
         Raises:
-            msgspec.ValidationError: the object is no item.
+            msgspec.ValidationError: the object is not an item.
         """
         return msgspec.convert(self._with_defaults(mapping), self._type)
 

@@ -20,7 +20,7 @@ def elements(read: Read, *, most_bytes: int = MOST_LINE_BYTES, chunk_bytes: int 
     is `Bad`.
 
     Raises:
-        SourceFlaw: the text is no list, is not closed, or goes on behind the end of the list.
+        SourceFlaw: the text is not a list, is not closed, or goes on behind the end of the list.
     """
     text, line = _without_space(without_mark(read, chunk_bytes)[0], 1, read, chunk_bytes)
     if not text.startswith(b"["):
@@ -92,12 +92,12 @@ def _row(text: bytes, line: int, before: bytes, behind: bytes) -> Row | None:
 
 
 def _lines_of_space(text: bytes) -> int:
-    """Return the line ends in front of the first byte that is no space (count)."""
+    """Return how many line ends stand before the first byte that is not a space (count)."""
     return text.count(b"\n", 0, len(text) - len(text.lstrip(_SPACE)))
 
 
 def _without_space(text: bytes, line: int, read: Read, chunk_bytes: int) -> tuple[bytes, int]:
-    """Return `text`, which begins in that line, from the first byte on that is no space, and the line of that byte;
+    """Return `text`, which begins in that line, from the first byte on that is not a space, and the line of that byte;
     read on as long as there is no such byte.
     """
     while True:

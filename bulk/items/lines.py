@@ -38,7 +38,7 @@ class Bad(NamedTuple):
 
 
 Row: TypeAlias = tuple[int, int, bytes | Given | Bad]
-"""(line from 1, offset of its first byte in the text, JSON text, mapping or flaws). Blank JSON text is no item."""
+"""(line from 1, offset of its first byte in the text, JSON text, mapping or flaws). Blank JSON text is not an item."""
 
 
 class SourceFlaw(ValueError):

@@ -74,7 +74,7 @@ class ItemsFile:
             is_hashed: whether `finish` will be called.
 
         Raises:
-            SourceFlaw: the file is missing, is no regular file, or can't be opened.
+            SourceFlaw: the file is missing, is not a regular file, or can't be opened.
         """
         self._operation, self._defaults = operation, defaults
         self._format, self._compression = format_of(path)
@@ -168,7 +168,7 @@ def open_source(path: Path) -> BinaryIO:
     """Open a regular file for reading; a FIFO or a device is neither waited for nor read.
 
     Raises:
-        SourceFlaw: the file is missing, is no regular file, or can't be opened.
+        SourceFlaw: the file is missing, is not a regular file, or can't be opened.
     """
     try:
         return open(open_regular(path, follows=True), "rb", buffering=0)

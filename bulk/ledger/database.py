@@ -66,7 +66,7 @@ def refuse_foreign(path: Path) -> None:
     """Look at the first bytes of the ledger at `path`, without SQLite, which might write.
 
     Raises:
-        RunDirectoryError: the file is no ledger of Bulk, is cut short, or is newer than this program.
+        RunDirectoryError: the file is not a ledger of Bulk, is cut short, or is newer than this program.
         OSError: the file can't be read.
     """
     with open(open_regular(path), "rb") as file:

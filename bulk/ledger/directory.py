@@ -56,19 +56,6 @@ class Holder(msgspec.Struct, frozen=True):
     pid: int
     host: str
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether the process exists; True where that can't be told, because it runs on another machine."""
-        if self.host != socket.gethostname():
-            return True
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            pass
-        return True
-
 
 class Claim:
     """A run directory that this process holds until `release`. A context manager.
@@ -159,7 +146,7 @@ def unusable(path: Path, error: OSError, way_out: str = ANOTHER_RUN) -> BulkErro
 def read_holder(run_dir: Path) -> Holder | None:
     """Return the process that the lock file names; None where it names none.
 
-    A process that was killed stays named: see `Holder.is_alive`.
+    A process that was killed stays named: `is_held` tells whether one is still there.
     """
     try:
         fd = open_regular(run_dir / LOCK)

@@ -197,7 +197,7 @@ class Ledger:
         return LedgerView(self.run_dir)
 
     def planned_from(self, guess: float | None) -> float | None:
-        """Return the first guess that any process of the run made."""
+        """Return when the run began, as the first process of the run guessed: see `RunLedger.planned_from`."""
         return self.sealing.planned_from(guess)
 
     def done_bits(self, job: int, items: int) -> bytearray:

@@ -100,8 +100,8 @@ def dump(value: Any, option: int = 0) -> bytes:
     """Return `value` as JSON, always.
 
     What JSON or orjson can't hold is replaced: NaN and infinities by null, a lone surrogate by U+FFFD, an integer
-    outside -2^63…2^64-1 by a string of its digits, a key that is no string by its text, bytes by `<N bytes>`, any other
-    object by `<its type>`, and what is nested deeper than `DEPTH_MOST` by `<nested too deeply>`.
+    outside -2^63…2^64-1 by a string of its digits, a key that is not a string by its text, bytes by `<N bytes>`, any
+    other object by `<its type>`, and what is nested deeper than `DEPTH_MOST` by `<nested too deeply>`.
     """
     try:
         return orjson.dumps(value, _known, option)

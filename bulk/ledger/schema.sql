@@ -21,7 +21,7 @@ CREATE TABLE jobs (
     items     INTEGER NOT NULL
 );
 
--- Numbers for outcomes and error codes, so that ten million rows stay small; 0 is no word.
+-- Numbers for outcomes and error codes, so that ten million rows stay small; 0 is not a word.
 CREATE TABLE words (
     number INTEGER PRIMARY KEY,
     word   TEXT NOT NULL UNIQUE

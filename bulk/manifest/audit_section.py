@@ -1,4 +1,4 @@
-"""The part `audit` of a manifest: what `bulk audit` does beside the run. It is no part of a run's identity.
+"""The part `audit` of a manifest: what `bulk audit` does beside the run. It is not part of a run's identity.
 
 Source: interface.md §2.
 """
@@ -45,7 +45,7 @@ class AuditSettings:
     Attributes:
         policies: patterns of files, relative to the folder of the manifest.
         fail_on: events that make the exit code 7.
-        ignore: fields of results whose changes are no drift, such as `result.html_url`.
+        ignore: fields of results whose changes are not drift, such as `result.html_url`.
         min_items: fewer items than this (a count, or a share of the last good night's) are refused; None: any number.
         keep_runs: nights whose run directories are kept (count). keep_tables_s: how long tables are kept (seconds).
     """

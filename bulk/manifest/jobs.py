@@ -58,7 +58,7 @@ def jobs_of(
         part.flaw("", "expected at least one job")
     chosen = part.names() if chosen is None else chosen
     for name in part.names():
-        part.node(name)  # a job that is not chosen is no unknown field
+        part.node(name)  # a job that is not chosen is not an unknown field
     found = [_JobReader(part, name, folder, credentials).job() for name in part.names() if name in chosen]
     part.finish()
     jobs = [job for job in found if job is not None]
@@ -95,9 +95,19 @@ class _JobReader:
         self._part, self._name, self._folder, self._credentials = part, name, folder, credentials
         self._fields = part.inner(name)
 
-    def _check_kind(self, fields: Fields, credential: str, operation: AnyOperation) -> None:
+    def _credential(self, operation: AnyOperation | None) -> str:
+        """Return the name of the job's credential; note a flaw if there is none of that name, or it is of a kind that
+        does not go with the operation."""
+        name = self._fields.text("credential", "default")
+        if name not in self._credentials:
+            self._fields.flaw("credential", unknown_name(name, self._credentials, "credential"))
+        elif operation is not None:
+            self._check_kind(name, operation)
+        return name
+
+    def _check_kind(self, credential: str, operation: AnyOperation) -> None:
         """Note a flaw if the platform takes no tokens of Apps for an operation, or if a pool may not be used for it."""
-        source, access = self._credentials[credential], operation.access
+        fields, source, access = self._fields, self._credentials[credential], operation.access
         pool = spec_of(source, PoolSpec)
         if pool is not None and not operation.is_read and not pool.writes:
             why = f"{operation.name} writes, and the pool {credential!r} is for reads; insist with writes: true"
@@ -115,11 +125,7 @@ class _JobReader:
             message = "expected a job name of letters, digits, hyphens, underscores and dots, at most 100 characters"
             self._part.flaw(self._name, message)
         operation = self._operation()
-        credential = fields.text("credential", "default")
-        if credential not in self._credentials:
-            fields.flaw("credential", unknown_name(credential, self._credentials, "credential"))
-        elif operation is not None:
-            self._check_kind(fields, credential, operation)
+        credential = self._credential(operation)
         nothing: keyed_needs.Needs = ((), ())
         found = needs, by_key = fields.scalar("needs", nothing, keyed_needs.needs_of)
         unmatched = fields.choice("unmatched", keyed_needs.UNMATCHED[0], keyed_needs.UNMATCHED)
@@ -155,12 +161,16 @@ class _JobReader:
             save=save,
             line=fields.line,
         )
+        self._check_save(save, operation)
+        return self._with_items(job, items)
+
+    def _check_save(self, save: str | None, operation: AnyOperation) -> None:
+        """Note a flaw if `save` is not a template of paths for the items of an operation."""
         if save is not None:
             try:
                 Template(save, operation)
             except SaveFlaw as flaw:
-                fields.flaw("save", str(flaw))
-        return self._with_items(job, items)
+                self._fields.flaw("save", str(flaw))
 
     def _refuse_fields_of_items(self, operation: AnyOperation | None) -> None:
         known = {field.encode_name for field in msgspec.structs.fields(operation.Item)} if operation else set()

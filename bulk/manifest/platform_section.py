@@ -109,7 +109,7 @@ def credential_source(text: str, folder: Path) -> str:
     """Return the source of a token in one spelling; a `file:` path becomes absolute, from `folder`. Nothing is opened.
 
     Raises:
-        ValueError: `text` is no source. The message repeats nothing of it, because it may be the token itself.
+        ValueError: `text` is not a source. The message repeats nothing of it, because it may be the token itself.
     """
     kind, colon, rest = text.partition(":")
     rest = rest.strip()

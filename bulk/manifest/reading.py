@@ -177,7 +177,7 @@ def _name(text: str) -> str:
 def _digest(root: Node, chosen: frozenset[str] | None) -> str:
     """Return the SHA-256 of what the manifest means: comments and layout may change.
 
-    `limits` and `audit` are no part of a run's identity.
+    `limits` and `audit` are not part of a run's identity.
     Variables count where they are used, and of the jobs only the chosen ones count.
     """
     plain = root.plain()

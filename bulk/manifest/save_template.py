@@ -86,7 +86,7 @@ class Template:
         """Return the path below `saved/` for `item`, with slashes.
 
         Raises:
-            SaveFlaw: a field was not given or is no text or number, or the path would leave `saved/`.
+            SaveFlaw: a field was not given or is neither text nor a number, or the path would leave `saved/`.
         """
         path = "".join(part if isinstance(part, str) else _value(item, part) for part in self._parts)
         flaw = _flaw_of(path)

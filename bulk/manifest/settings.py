@@ -173,7 +173,7 @@ def item_limit(overrides: Overrides) -> int | None:
     """Return the value of `--limit`; None: it was not given.
 
     Raises:
-        UsageError: the value is no count.
+        UsageError: the value is not a count.
     """
     return _given("--limit", overrides.limit, lambda given: quantities.count(given, 1, 10**12), None)
 

@@ -37,7 +37,7 @@ def fill(fields: Fields, root: Node, given: Mapping[str, str]) -> None:
             has in `vars`.
 
     Raises:
-        UsageError: one of `given` is used nowhere, is a secret, or is no number where `vars` has one.
+        UsageError: one of `given` is used nowhere, is a secret, or is not a number where `vars` has one.
     """
     known = _declared(fields)
     values = {**known, **{name: _typed(name, text, known.get(name)) for name, text in given.items()}}

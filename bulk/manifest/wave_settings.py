@@ -24,7 +24,7 @@ def waves_of(part: Fields) -> dict[str, Any]:
             given.node(code)
             near = difflib.get_close_matches(code, _CODES, 1)
             hint = f"; did you mean {near[0]}?" if near else f"; expected one of {', '.join(_CODES)}"
-            given.flaw(code, f"is no code of an error{hint}")
+            given.flaw(code, f"is not a code of an error{hint}")
             continue
         share = given.scalar(code, None, quantities.share)
         if share is not None:

@@ -252,7 +252,9 @@ def _accepted(request: Request, reply: Reply) -> Verdict:
     if not 200 <= reply.status < 300:
         return _ACCEPTED
     if reply.is_truncated:
-        return _bad(f"the answer (status {reply.status}) broke off")
+        coding = printable(reply.headers.get("content-encoding", ""), 40)
+        coded = f", or its bytes are not in the coding ({coding})" if coding else ""
+        return _bad(f"the answer (status {reply.status}) broke off{coded}")
     if isinstance(body, Unreadable):
         if body.is_too_large and request.effect is Effect.READ:
             # a repeat brings the same answer, so the refusal is final

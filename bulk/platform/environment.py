@@ -61,7 +61,7 @@ def proxy_for(url: str) -> str | None:
     """Return the proxy that the environment names for `url`, or None; `redact` knows its password.
 
     Raises:
-        UsageError: the environment names something that is no HTTP proxy.
+        UsageError: the environment names something that is not an HTTP proxy.
     """
     parts = urlsplit(url)
     proxies = urllib.request.getproxies_environment()

@@ -268,7 +268,7 @@ def header_lines(headers: Iterable[tuple[str, str]]) -> bytes:
         if not value.isprintable() and _BREAKING.search(value) is not None:  # the first test is quicker, and stricter
             raise ValueError(f"the header {name} holds a control character")
         lines += f"{name}: {value}\r\n"
-    # a value that came as bytes that are no UTF-8 leaves as the same bytes
+    # a value that came as bytes that are not UTF-8 leaves as the same bytes
     return lines.encode() if lines.isascii() else lines.encode("utf-8", "surrogateescape")
 
 
@@ -276,10 +276,10 @@ def line_start(method: str) -> bytes:
     """Return the beginning of a request line.
 
     Raises:
-        ValueError: `method` is no method.
+        ValueError: `method` is not a method.
     """
     if _METHOD.fullmatch(method) is None:
-        raise ValueError(f"{method!r} is no method")
+        raise ValueError(f"{method!r} is not a method")
     return f"{method} ".encode()
 
 

@@ -28,7 +28,7 @@ _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}.{0,
 
 @lru_cache(maxsize=256)
 def http_date(text: str) -> float | None:
-    """Return the moment that an HTTP date names (UTC epoch seconds); None if the text is no date."""
+    """Return the moment that an HTTP date names (UTC epoch seconds); None if the text is not a date."""
     # many answers carry the same second, and parsing it takes longer than all else here
     try:
         moment = parsedate_to_datetime(text)

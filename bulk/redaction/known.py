@@ -127,7 +127,7 @@ class Known:
             share it. A token that is searched for inside of two encodings takes 150 kB of it.
         without: letters that are left out of every needle, as they are of the texts that are searched.
 
-    The words around a private key in Base64 are found as well, but are no secret: where they stand, `shapes.py` looks.
+    The words around a private key in Base64 are found as well, but are not secret: where they stand, `shapes.py` looks.
 
     Attributes:
         is_complete: without those letters, each needle is still long enough to be searched for.

@@ -18,8 +18,8 @@ FEW = 16
 """A file with fewer NULs than this is text (count)."""
 
 _MARK = MASK.encode()
-_MARKS = (b"%", b"&", b"\0")
-"""Without any of these, a backslash, and characters that are not shown, a text is written plainly."""
+_MARKS = (b"%", b"&", b"\0", b"\x7f")
+"""Without any of these, a backslash, and other characters that are not shown, a text is written plainly."""
 _BREAKS = (b"\n", b"\r")
 _CONTENT = b'"content":"'
 """Mark before a content, mostly in Base64: several kilobytes that hold nothing by which a shape is found."""
@@ -70,7 +70,7 @@ class Registry:
 
         The search is quick where none does.
         Args:
-            is_json: line breaks stand between values only.
+            is_json: it is JSON, in which line breaks stand between values only.
             is_content: see `shapes.is_encoded_in`.
         """
         text: bytes | bytearray = data
@@ -84,7 +84,7 @@ class Registry:
         if self._is_read_in(text, is_content=is_content):
             return True
         is_plain = is_json
-        if is_escaped or any(mark in text for mark in _MARKS) or spellings.hides(text, is_json=is_json):
+        if is_escaped or any(mark in text for mark in _MARKS) or _hides(text, is_json=is_json):
             for step in spellings.plain(bytes(text), is_quick=not self._has_escapes):
                 text, is_plain = step, False
                 if self._is_read_in(text, is_content=is_content):
@@ -106,7 +106,7 @@ class Registry:
             return True
         if shapes.is_encoded_in(squeezed, is_content=is_content):
             return True
-        if is_json and not any(mark in data for mark in _MARKS) and not spellings.hides(data, is_json=True):
+        if is_json and not any(mark in data for mark in _MARKS) and not _hides(data, is_json=True):
             return False
         return self.is_in(b"".join(data.split(_ESCAPED_BREAK)), is_json=is_json, is_content=is_content)
 
@@ -178,7 +178,7 @@ class Registry:
         Args:
             own: texts that are this program's own words, and stay.
         """
-        return json_lines.values_without(data, self.spans, own) if self.is_in(data) else data
+        return json_lines.values_without(data, self.spans, own) if self.is_in(data, is_json=True) else data
 
     def redact_lines(
         self, lines: bytearray, lengths: Sequence[int], clean: Sequence[int]
@@ -250,6 +250,14 @@ class Registry:
             return self._line_without(line)
         pieces = (_CONTENT + content + text for content, text in zip(contents, texts[1:], strict=True))
         return b"".join((texts[0], *pieces))
+
+
+def _hides(text: bytes | bytearray, *, is_json: bool) -> bool:
+    """Return whether characters that are not shown may stand in `text`, except for those in `_MARKS`.
+
+    In JSON an escape stands for each of them that is ASCII.
+    """
+    return not (is_json and text.isascii()) and spellings.hides(text)
 
 
 def _parted(lines: bytes) -> tuple[list[bytes], list[bytes]]:

@@ -76,14 +76,10 @@ _HIDDEN = re.compile(
 """What may not be shown, and every character that is not ASCII (group 1). No quote ends a text of JSON within it."""
 
 
-def hides(text: bytes | bytearray, *, is_json: bool = False) -> bool:
-    """Return whether characters that are not shown may stand in `text`.
-
-    Args:
-        is_json: it is valid JSON, so that of ASCII only escapes stand for such characters.
-    """
+def hides(text: bytes | bytearray) -> bool:
+    """Return whether characters that are not shown may stand in `text`."""
     if text.isascii():
-        return not is_json and bool(text.translate(None, _SHOWN))
+        return bool(text.translate(None, _SHOWN))
     try:
         return not text.translate(None, b"\t\n\r").decode("utf-8", "surrogatepass").isprintable()
     except UnicodeDecodeError:

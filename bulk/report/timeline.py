@@ -159,7 +159,7 @@ def merged(minutes: Sequence[Minute]) -> list[Minute]:
 
 
 def outcomes_of(sample: Sample, jobs: Mapping[int, str]) -> list[int]:
-    """Return the items of `jobs` that ended since the sample before, in the order of `OUTCOMES` (counts)."""
+    """Return how many items of `jobs` ended since the sample before, for each of `OUTCOMES` (counts)."""
     totals = [0] * len(OUTCOMES)
     for number, counts in sample.outcomes.items():
         if number in jobs:

@@ -60,7 +60,7 @@ _CLOSED = re.compile(r"wave (\d{1,3}) of (\d{1,3}) of (\S+) (waits to be opened|
 
 
 def closed_gate(why: str) -> ClosedGate | None:
-    """Return the gate that ended a run, from the reason why it ended (`WaveBudgets` words it); None: it was no gate."""
+    """Return the gate that ended a run, from the reason that `WaveBudgets` gave for it; None: it was not a gate."""
     found = _CLOSED.match(why)
     if found is None:
         return None

@@ -21,7 +21,7 @@ class Clock(Protocol):
         """Return the present instant (UTC epoch seconds)."""
 
     async def sleep(self, seconds: float) -> None:
-        """Come back after so many seconds (>= 0)."""
+        """Come back after `seconds` (>= 0)."""
 
 
 class SystemClock:
@@ -32,7 +32,7 @@ class SystemClock:
         return time.time()
 
     async def sleep(self, seconds: float) -> None:
-        """Come back after so many seconds (>= 0)."""
+        """Come back after `seconds` (>= 0)."""
         await asyncio.sleep(seconds)
 
 
@@ -50,12 +50,15 @@ def parse_iso(text: str) -> float:
     """Return the instant that an ISO 8601 text names (UTC epoch seconds); a text without an offset is UTC.
 
     Raises:
-        ValueError: the text is no ISO 8601 timestamp with a date and a time.
+        ValueError: the text is not an ISO 8601 timestamp with a date and a time, or `iso` could not write the instant.
     """
     if "T" not in text.upper():
         raise ValueError(f"{text!r} has no time of day")
     found = datetime.fromisoformat(text)
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    try:
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).timestamp()
+    except OverflowError:
+        raise ValueError(f"{text!r} is not between the years 1 and 9999") from None
 
 
 def http_date(instant: float) -> str:

@@ -13,7 +13,7 @@ def read_regular(path: Path) -> bytes:
     """Return the content of a regular file.
 
     Raises:
-        OSError: the file can't be read, or is no regular file.
+        OSError: the file can't be read, or is not a regular file.
     """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with open(fd, "rb") as file:

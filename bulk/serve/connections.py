@@ -1,4 +1,4 @@
-"""Connections to the page: their number, the time that they may take, and the answer to bytes that are no request.
+"""Connections to the page: their number, the time that they may take, and the answer to bytes that are not a request.
 
 Every user of the machine reaches loopback. A user who opens connections and sends nothing, or a letter a minute, must
 not keep others out, nor use up the files that this process may open. Bytes that can't be read as a request may hold a
@@ -88,13 +88,13 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Return the answer to bytes that are no request, or to a request at which the page itself has failed.
+        """Return the answer to bytes that are not a request, or to a request at which the page itself has failed.
 
         `message` is not used, because it quotes the bytes that were sent.
         """
         if status == 500:
             self.log_exception("the page has failed", exc_info=exc)
-        answer = self._refused(status, "the page itself has failed" if status == 500 else "that is no request")
+        answer = self._refused(status, "the page itself has failed" if status == 500 else "that is not a request")
         answer.headers.update(HEADERS)
         answer.force_close()
         return answer

@@ -55,7 +55,7 @@ class FleetRun:
     read).
 
     Attributes:
-        audit: the name of the audit that the run is a night of; empty where it is no night.
+        audit: the name of the audit that the run is a night of; empty where it is not a night.
     """
 
     name: str

@@ -36,9 +36,9 @@ GROW_S, FIND_S = 0.1, 0.1
 """How long one answer indexes new results, and how long it searches (seconds); the page asks again for the rest."""
 MOST_LOOKS = 20
 LOOKED_AT, MOST_LOOKED_AT = 2_000, 128_000
-"""In how many items a filter looks for matches in one statement, at first and at most (count)."""
+"""Number of items in which one statement looks for matches of a filter, at first and at most (count)."""
 SCANNED = 2_000
-"""How many items are read in one statement where there is no index (count)."""
+"""Most items that one statement reads where there is no index (count)."""
 _RESULT = b',"result":'
 _INDEX_NAME = re.compile(r"[0-9a-f]{32}")
 """The names of the folders of indexes; no other folder is ever removed."""

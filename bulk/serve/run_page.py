@@ -240,7 +240,7 @@ def _shortened(status: RunStatus | None) -> RunStatus | None:
 
 
 def failures(view: RunData, last: RunStatus | None, first: FirstMessages) -> list[Failure]:
-    """Return the kinds of failure of a run, the most frequent first; superseded items are no failures."""
+    """Return the kinds of failure of a run, the most frequent first; superseded items are not failures."""
     found = [each for each in view.error_counts() if each[1] != ErrorCode.SUPERSEDED]
     if not found:
         return []

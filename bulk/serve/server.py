@@ -264,7 +264,7 @@ class Answers:
         except TimeoutError:
             return refused(408, "the rest of it did not come")
         except msgspec.MsgspecError:
-            return refused(400, "that is no JSON object")
+            return refused(400, "that is not a JSON object")
         try:
             done = await self._blocking(lambda: self._steered(name, verb, args), self._threads_of(name))
         except NotDone as reason:

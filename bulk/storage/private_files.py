@@ -53,7 +53,7 @@ def open_regular(
         flags, dir_fd: as for `open_private`. follows: the last part of the name may be a symbolic link.
 
     Raises:
-        NotRegular: the file is no regular file: a FIFO or a device is neither waited for nor read.
+        NotRegular: the file is not a regular file: a FIFO or a device is neither waited for nor read.
         OSError: the file can't be opened.
     """
     flags |= os.O_CLOEXEC | os.O_NONBLOCK | (0 if follows else os.O_NOFOLLOW)
@@ -81,7 +81,7 @@ def read_secret(path: Path, most: int) -> bytes:
     """Return the content of a file that belongs to this user and is closed to others, at most `most` bytes of it.
 
     Raises:
-        NoSecret: the file can't be read, is no regular file, belongs to another user, or is open to others.
+        NoSecret: the file can't be read, is not a regular file, belongs to another user, or is open to others.
     """
     try:
         with open(open_regular(path, follows=True), "rb", buffering=0) as file:

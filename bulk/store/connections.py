@@ -44,7 +44,7 @@ an `Ending`."""
 IDLE_S = 10
 """How long a transaction may be idle before the server ends it (seconds): its process may have been stopped, or its
 machine may be gone, and it holds locks. A server does not count after a pipeline, as `executemany` makes one, because
-what is sent last is no statement (`Flush`): so many rows are one statement over arrays."""
+what is sent last is not a statement (`Flush`): so many rows are one statement over arrays."""
 
 _SESSION = {
     "search_path": "bulk,pg_temp",

@@ -65,7 +65,7 @@ class Group:
             *images,
             withdrawn,
             actions,
-        ):  # the shards are no part of the digest
+        ):  # the shards are not part of the digest
             digest.update(repr(column).encode())
         self.digest = digest.digest()
         self.arguments: tuple[Any, ...] = (

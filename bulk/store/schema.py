@@ -79,8 +79,8 @@ def init(store: StoreConnection) -> int:
     """Make the schema and its roles; a second call changes nothing. Returns the version.
 
     Raises:
-        RunDirectoryError: the database is not in UTF-8, its server is too old, it has a schema of this name that is no
-            store or belongs to another user, or this user may not make the schema or the roles.
+        RunDirectoryError: the database is not in UTF-8, its server is too old, it has a schema of this name that is not
+            a store or belongs to another user, or this user may not make the schema or the roles.
     """
     return _bring_up(store, is_new=True)
 
@@ -148,12 +148,12 @@ def _refuse_others(store: StoreConnection, connection: psycopg.Connection) -> No
 
 
 def _refuse_foreign(store: StoreConnection, connection: psycopg.Connection) -> None:
-    """Refuse a schema that has tables but is no store; an empty schema may have been made for this user."""
+    """Refuse a schema that has tables but is not a store; an empty schema may have been made for this user."""
     query = "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('bulk')"
     if connection.execute(query).fetchone() != (0,):
         raise RunDirectoryError(
-            f"the database of {store.address} has a schema bulk that is no store: name another database, or have its "
-            "owner rename that schema"
+            f"the database of {store.address} has a schema bulk that is not a store: name another database, or have "
+            "its owner rename that schema"
         )
 
 

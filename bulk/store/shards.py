@@ -256,12 +256,3 @@ def _spans(job: JobToCut, shard_items: int) -> Iterator[tuple[int, int, int]]:
         count = _count(end - start, shard_items) if end > start else 0
         bounds = [start + (end - start) * place // count for place in range(count + 1)] if count else []
         yield from ((wave, first, behind) for first, behind in pairwise(bounds))
-
-
-def has_rank(shard: Shard, rank: int) -> bool:
-    """Return whether a shard of lanes has the lane of that rank."""
-    if shard.kind is Kind.LANE:
-        return rank == shard.first
-    if rank == NO_LANE:
-        return shard.remainder == 0
-    return rank % shard.modulus == shard.remainder and rank not in shard.apart

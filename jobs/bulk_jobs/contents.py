@@ -44,7 +44,7 @@ CommitMessage = Annotated[str, Meta(min_length=1, description="message of the co
 
 
 class GetContentsItem(Item, frozen=True, kw_only=True):
-    """Which file or directory, and how."""
+    """Names a file or directory, and says in which form it is read."""
 
     owner: names.Owner
     repo: names.Repo
@@ -101,7 +101,7 @@ class GetContents(
 
 
 class PutContentsItem(Item, frozen=True, kw_only=True):
-    """Which file shall hold what, and the words of the commit."""
+    """Names a file, and gives its new content and the message of the commit."""
 
     owner: names.Owner
     repo: names.Repo
@@ -246,7 +246,7 @@ class PutContents(file_writes.OneFile[PutContentsItem], TakesFiles[PutContentsIt
 
 
 class DeleteContentsItem(Item, frozen=True, kw_only=True):
-    """Which file shall be gone, and the words of the commit."""
+    """Names a file to delete, and gives the message of the commit."""
 
     owner: names.Owner
     repo: names.Repo

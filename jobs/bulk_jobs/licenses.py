@@ -47,7 +47,7 @@ class GetLicense(Operation[LicenseItem], Returns[License]):
 
 
 class CommittersItem(Item, frozen=True, kw_only=True):
-    """Which enterprise and which product."""
+    """Names an enterprise and a product."""
 
     enterprise: enterprises.Enterprise
     advanced_security_product: (

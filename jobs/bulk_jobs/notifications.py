@@ -60,7 +60,7 @@ LastReadAt = Annotated[
 
 
 class ListNotificationsItem(Item, frozen=True, kw_only=True):
-    """Which of the threads of the credential's user."""
+    """Says which of the threads of the credential's user are meant."""
 
     all: Annotated[bool, Meta(description="also those that are read")] = False
     participating: Annotated[bool, Meta(description="only those that the user takes part in")] = False
@@ -195,7 +195,7 @@ class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
 
 
 class ThreadItem(Item, frozen=True, kw_only=True):
-    """Which thread."""
+    """Names a thread."""
 
     thread_id: ThreadId
 
@@ -222,7 +222,7 @@ class GetThread(Operation[ThreadItem], Returns[Thread]):
 
 
 class MarkThreadItem(ThreadItem, frozen=True, kw_only=True):
-    """Which thread, as it was when."""
+    """Names a thread, as it was at a moment."""
 
     last_read_at: LastReadAt | None = None
 

@@ -43,7 +43,7 @@ _SHOWN = ("id", "login", "node_id", "url", "description")
 
 
 class CreateOrganizationItem(Item, frozen=True, kw_only=True):
-    """Which organization, and who manages it."""
+    """Names a new organization and its administrator."""
 
     login: names.NewLogin
     admin: Annotated[names.Owner, Meta(description="login of the user who will manage it", examples=["octoadmin"])]
@@ -142,7 +142,7 @@ class CreateOrganization(
 
 
 class RenameOrganizationItem(Item, frozen=True, kw_only=True):
-    """Which organization, and its new name."""
+    """Names an organization, and gives its new name."""
 
     org: names.Organization
     login: Annotated[names.NewLogin, Meta(description="new name", examples=["acme-research"])]
@@ -288,7 +288,7 @@ def _shown(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _conflict_of(earlier: object, later: object) -> Conflict | None:
     """Return the conflict of two creations or renames that use the same name. A rename that frees the name for a later
-    item is no conflict; the reverse is one.
+    item is not a conflict; the reverse is one.
     """
     made_before, made = _made(earlier), _made(later)
     left_before, left = getattr(earlier, "org", ""), getattr(later, "org", "")

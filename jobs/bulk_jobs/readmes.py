@@ -17,7 +17,7 @@ from bulk_jobs.shared.files import absence, file_proofs, file_reads
 
 
 class ReadmeItem(Item, frozen=True, kw_only=True):
-    """Which README, and how."""
+    """Names the repository, and says in which form its README is read."""
 
     owner: names.Owner
     repo: names.Repo

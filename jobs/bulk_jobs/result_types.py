@@ -149,7 +149,7 @@ class Configuration(TypedDict, total=False):
 
 
 class DefaultConfiguration(TypedDict, total=False):
-    """Which new repositories get a configuration."""
+    """Says which new repositories get a configuration."""
 
     default_for_new_repos: str
     configuration: Configuration
@@ -172,7 +172,7 @@ class AttachedRepository(TypedDict, total=False):
 
 
 class SecuritySettings(TypedDict, total=False):
-    """What is switched on for new repositories of an enterprise."""
+    """Says what is switched on for new repositories of an enterprise."""
 
     advanced_security_enabled_for_new_repositories: bool
     dependabot_alerts_enabled_for_new_repositories: bool
@@ -225,7 +225,7 @@ class License(TypedDict, total=False):
 
 
 class Committers(TypedDict, total=False):
-    """Who uses a license, by repository."""
+    """Says who uses a license, by repository."""
 
     total_advanced_security_committers: int
     total_count: int
@@ -235,7 +235,7 @@ class Committers(TypedDict, total=False):
 
 
 class WebhookConfig(TypedDict, total=False):
-    """Where a webhook goes; the secret is masked."""
+    """The address of a webhook, with its secret masked."""
 
     url: str
     content_type: str
@@ -320,7 +320,7 @@ class Marked(TypedDict, total=False):
 
 
 class Numbered(TypedDict, total=False):
-    """What was deleted or changed, by its number."""
+    """Says what was deleted or changed, by its number."""
 
     id: int
 

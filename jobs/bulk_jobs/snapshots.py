@@ -43,7 +43,7 @@ PackageUrl = Annotated[str, Meta(min_length=1, description="package URL", exampl
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What produced the snapshot."""
+    """The tool that made the snapshot."""
 
     id: Annotated[str, Meta(min_length=1, description="of the run that made it", examples=["5622"])]
     correlator: Annotated[
@@ -74,7 +74,7 @@ class Dependency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where the manifest lies in the repository."""
+    """The place of the manifest in the repository."""
 
     source_location: Annotated[str, Meta(description="path from the root of the repository")] | None = None
 
@@ -92,7 +92,7 @@ Manifests = dict[str, Manifest]
 
 
 class SnapshotItem(Item, frozen=True, kw_only=True):
-    """Where it goes, and the snapshot in the platform's own form."""
+    """Names a repository, and gives a snapshot in the platform's own form."""
 
     owner: names.Owner
     repo: names.Repo

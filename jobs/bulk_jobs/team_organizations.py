@@ -111,7 +111,7 @@ class AssignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organiz
         return succeeded(teams.shown(item.org, reply.body))
 
     def steps_combined(self, items: Sequence[AssignmentItem]) -> CombinedSteps:
-        # a list of more pages than there are items is no saving
+        # a list of more pages than there are items is not a saving
         listing = yield from teams.read_before(items[0], [item.org for item in items], most_pages=len(items))
         if listing.flaw is not None:
             return [None] * len(items)

@@ -19,7 +19,7 @@ _DELIVERIES = proofs.listing({})
 
 
 class DeliveriesItem(HookItem, frozen=True, kw_only=True):
-    """Which webhook, and which of its deliveries."""
+    """Names a webhook, and says which of its deliveries are listed."""
 
     status: (
         Annotated[Literal["success", "failure"], Meta(description="only deliveries that ended like this")] | None

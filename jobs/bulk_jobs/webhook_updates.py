@@ -39,7 +39,7 @@ _SETTLED_BY = (
 
 
 class UpdateWebhookItem(HookItem, frozen=True, kw_only=True):
-    """Which webhook, and what shall change."""
+    """Names a webhook, and says what is changed."""
 
     config: hook_settings.HookConfig | None = None
     name: Annotated[Literal["web"], Meta(description="the only kind there is")] | None = None
@@ -155,7 +155,7 @@ class UpdateWebhook(
 
 
 class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
-    """Which webhook, and what of its configuration shall change."""
+    """Names a webhook, and says what of its configuration is changed."""
 
     url: hook_settings.Url | None = None
     content_type: hook_settings.ContentType | None = None

@@ -119,11 +119,11 @@ class GetWebhookConfig(_ReadsWebhook, Returns[WebhookConfig]):
 
 
 class CreateWebhookItem(OrganizationItem, frozen=True, kw_only=True):
-    """Which organization, and what the webhook shall be."""
+    """Names an organization, and describes its new webhook."""
 
     config: hook_settings.HookConfig
     name: Annotated[Literal["web"], Meta(description="the only kind there is")] = "web"
-    events: hook_settings.Events | None = None
+    events: hook_settings.NewEvents | None = None
     active: Annotated[bool, Meta(description="whether it is told of events; the platform's own: true")] | None = None
     allow_insecure_ssl: hook_settings.AllowInsecureSsl = False
     allow_unknown_events: hook_settings.AllowUnknownEvents = False
@@ -236,7 +236,7 @@ class CreateWebhook(
 
 
 class DeleteWebhookItem(HookItem, frozen=True, kw_only=True):
-    """Which webhook, and what it must still be."""
+    """Names a webhook, and says how it must still be to be deleted."""
 
     expect: refusals.Expect | None = None
 
@@ -259,7 +259,7 @@ class DeleteWebhook(ChangesThings[DeleteWebhookItem], Undoable[DeleteWebhookItem
     least_requests = 2
     most_requests = 2
     settled_by = (
-        "The webhooks are listed: where this one is not among them, it was removed; a 404 alone is no proof. Where it "
+        "The webhooks are listed: where this one is not among them, it was removed; a 404 alone is not proof. Where it "
         "is, the request is sent again."
     )
     example: ClassVar = {"org": "acme-ops", "hook_id": 4001}

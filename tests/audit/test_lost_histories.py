@@ -76,7 +76,7 @@ def test_a_history_without_its_index_is_refused_and_loses_no_night(nights, place
     ],
 )
 def test_an_index_that_is_no_file_is_refused(nights, place, make, says):
-    """Exit 5 before anything is asked; nobody waits for a FIFO, and a link that leads nowhere is no first night."""
+    """Exit 5 before anything is asked; nobody waits for a FIFO, and a link that leads nowhere is not a first night."""
     asked = len(nights.sandbox.requests())
     (place / "audit.json").unlink()
     make(place / "audit.json")

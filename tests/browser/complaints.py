@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Dialog, Page
 
 COMPLAINT_S = 20.0
-"""So long may a complaint that is expected be under way: the browser tells of it later than of what it shows."""
+"""Longest time for which an expected complaint is under way: the browser tells of it later than of what it shows."""
 
 
 @dataclass

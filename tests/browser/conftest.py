@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 LAUNCH_MS = 30_000
-"""A browser that can't start may hang: so long is waited for it."""
+"""A browser that can't start may hang: it is waited for this long."""
 
 
 @pytest.fixture(scope="session")

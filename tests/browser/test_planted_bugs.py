@@ -39,7 +39,7 @@ def names_are_words(browser: Browser, folder: Path) -> None:
 
 
 def test_names_are_words_without_the_policy(browser: Browser, tmp_path: Path) -> None:
-    """It holds by itself."""
+    """Names that hold HTML are shown as text, also where no policy of the page would stop their scripts."""
     names_are_words(browser, tmp_path)
 
 

@@ -53,7 +53,7 @@ ITEMS = 400
 MOMENTS, BEHIND_S = 20, 1.5
 """The page asks once a second, and an answer serves for 0.4 s."""
 MOST_BEHIND = MOMENTS // 4
-"""A machine that stands still for a second makes every page late: so many moments may be."""
+"""A machine that stands still for a second makes every page late: at most this many moments may be."""
 
 
 def test_a_run_is_watched_and_steered_to_its_end(browser: Browser, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_run_is_watched_and_steered_to_its_end(browser: Browser, tmp_path: Pat
 
 
 def _watch(seen: Seen, view: LedgerView) -> None:
-    """At so many moments, what the page says is at most what the ledger says, and at nearly all of them at least what
+    """At `MOMENTS` moments, what the page says is at most what the ledger says, and at nearly all of them at least what
     it said a while ago."""
     before: list[tuple[float, int]] = []
     moments, behind, grown = 0, 0, set[int]()

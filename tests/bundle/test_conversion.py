@@ -113,7 +113,7 @@ def test_a_few_small_files_start_no_process(converter, folder):
 
 
 def test_what_another_process_would_not_find_is_converted_here(converter, folder):
-    """An operation that a function has made, or a script, is no name that another process could look up."""
+    """An operation that a function has made, or a script, is not a name that another process could look up."""
 
     class OfAFunction(CreateSnapshot):
         """Not to be found by its name."""

@@ -55,7 +55,7 @@ def test_from_the_environment(tmp_path):
 
 @pytest.mark.parametrize("content", [b"%s\n", b"%s\r\n", b"%s"])
 def test_from_a_file(tmp_path, private, content):
-    """`file:PATH` is seen from the manifest's folder; a line end after the secret is no part of it."""
+    """`file:PATH` is seen from the manifest's folder; a line end after the secret is not part of it."""
     private(content % SECRET.encode())
     for place in ("file:secret", f"file:{tmp_path}/secret"):
         assert loaded(tmp_path, item(secret=place))[0].config.secret == SECRET
@@ -82,12 +82,12 @@ def test_what_python_shows(operation):
         ("env:hook", ""),
         ("file:sub/hook", ""),
         ("env:missing", "can't be read"),
-        ("env:../hook", "is no name below the folder"),
-        ("file:../outside", "is no name below the folder"),
-        ("file:sub/../../outside", "is no name below the folder"),
-        ("file:/etc/hostname", "is no name below the folder"),
+        ("env:../hook", "is not a name below the folder"),
+        ("file:../outside", "is not a name below the folder"),
+        ("file:sub/../../outside", "is not a name below the folder"),
+        ("file:/etc/hostname", "is not a name below the folder"),
         ("file:~/hook", "can't be read"),
-        ("env:", "is no name below the folder"),
+        ("env:", "is not a name below the folder"),
     ],
 )
 def test_what_somebody_else_wrote_reaches_one_folder_alone(tmp_path, monkeypatch, given, words):
@@ -149,7 +149,7 @@ def test_files_that_are_refused(tmp_path, private, content, mode, words):
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):
-    """What is no regular file is refused at once."""
+    """What is not a regular file is refused at once."""
     os.mkfifo(tmp_path / "secret", 0o600)
     with pytest.raises(FileError, match="not a regular file"):
         loaded(tmp_path, item(secret="file:secret"))

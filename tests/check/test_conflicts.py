@@ -213,7 +213,7 @@ def superseded_of(checked, workspace):
 
 
 def test_only_the_last_snapshot_of_a_lane_is_sent(tmp_path):
-    """Earlier snapshots of a lane are taken out of it, are no requests, and the notes say what that saves."""
+    """Earlier snapshots of a lane are taken out of it, are not requests, and the notes say what that saves."""
     checked, workspace = check_in(tmp_path, snapshots("a", "b", "A", "a", "c", "b"))
     assert superseded_of(checked, workspace) == [(0, 0), (0, 1), (0, 2)]
     assert sorted(lanes_of(checked, workspace)) == [

@@ -132,7 +132,7 @@ MISTAKES = (
             "did you mean readmes?", arguments=("m.yaml", "--job", "readme")),
     Mistake("a folder as authorities", job(READ + ONE, HEAD.replace("}", ", ca_bundle: certificates}")),
             "m.yaml:2: platform.ca_bundle: ", "is a folder", "name a file", {"certificates/corp.pem": "x"}),
-    Mistake("a version that is no date", job(READ + ONE, HEAD.replace("}", ", api_version: '2026-13-40'}")),
+    Mistake("a version that is not a date", job(READ + ONE, HEAD.replace("}", ", api_version: '2026-13-40'}")),
             "m.yaml:2: platform.api_version: ", "expected a date in quotes", 'such as "2026-03-10"'),
     Mistake("job instead of jobs", job(READ + ONE).replace("jobs:", "job:"), "m.yaml:3: job: ", "unknown field",
             "did you mean jobs?", lines=2),

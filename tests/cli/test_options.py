@@ -57,7 +57,7 @@ def test_texts_arrive_as_typed() -> None:
     ],
 )
 def test_a_credential_may_have_a_name(text: str, expected: dict[str, str]) -> None:
-    """`--credential [NAME=]SOURCE`: an equals sign within the source is no name."""
+    """`--credential [NAME=]SOURCE`: an equals sign within the source is not a name."""
     assert parsed("--credential", text).credentials == expected
 
 
@@ -77,8 +77,8 @@ def test_a_value_without_text_is_refused(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """`--history "$PLACE"` where PLACE is not set is no default, and `bulk run "$PLACE"` not the current folder: exit 2
-    for every option and argument of every command, and nothing is made."""
+    """`--history "$PLACE"` where PLACE is not set is not a default, and `bulk run "$PLACE"` is not the current folder:
+    exit 2 for every option and argument of every command, and nothing is made."""
     monkeypatch.chdir(tmp_path)
     for parameter in command.params:
         if isinstance(parameter, click.Option) and not parameter.is_flag:

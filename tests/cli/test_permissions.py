@@ -1,4 +1,4 @@
-"""A folder that this user may not open: a message that names it, and an exit code that is no bug's."""
+"""A folder that this user may not open: a message that names it, and an exit code that is not a bug's."""
 
 import json
 import shutil

@@ -61,7 +61,7 @@ class Cluster:
         return sum(line["effect"] is not None for line in self.sandbox.journal())
 
     def wait_for_effects(self, count: int, seconds: float = 120.0) -> None:
-        """Wait until there are so many."""
+        """Wait until there are `count`."""
         until = time.monotonic() + seconds
         while self.effects() < count:
             assert time.monotonic() < until, f"{self.effects()} effects"

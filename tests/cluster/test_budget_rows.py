@@ -8,7 +8,7 @@ from bulk.clock import Clock
 from bulk.cluster.budgets import StorePeers
 from bulk.govern.budgets.shared_bucket import Wish
 from bulk.govern.governor import Governor
-from bulk.govern.policy import Policy
+from bulk.govern.user_limits import UserLimits
 from bulk.platform.classification import Limits
 from tests.govern.counting import Source
 from tests.store.places import connection_to
@@ -25,7 +25,7 @@ def test_limits_that_were_turned_off_end_with_their_window(store_text: str) -> N
         with connection_to(store_text) as store:
             clock = Clock()
             peers = StorePeers(store, "https://code.example.com/api/v3", 1, lambda _: 0, 10.0, clock.monotonic)
-            governor = Governor(Policy(40, lambda _: 0, False, 60.0), clock, lambda *_: 9, lambda _: None, peers)
+            governor = Governor(UserLimits(40, lambda _: 0, False, 60.0), clock, lambda *_: 9, lambda _: None, peers)
             account = governor.open_account(Source("token-one"), ["core"])
             peers.know([account], {"me": [account]})
             await peers.told(account.name, {"core": NAMED}, {}, 1_000.0, 1_000.0)
@@ -58,7 +58,9 @@ def test_what_a_worker_spends_before_it_leases_counts_before_others_lease(store_
             for number, connection in ((1, store), (2, other)):
                 platform = "https://code.example.com/api/v3"
                 peers = StorePeers(connection, platform, number, lambda _: 0, 10.0, clock.monotonic)
-                governor = Governor(Policy(40, lambda _: 0, False, 60.0), clock, lambda *_: 9, lambda _: None, peers)
+                governor = Governor(
+                    UserLimits(40, lambda _: 0, False, 60.0), clock, lambda *_: 9, lambda _: None, peers
+                )
                 accounts = [governor.open_account(Source(f"token-{name}"), ["core"]) for name in ("one", "two")]
                 peers.know(accounts, {"me": accounts})
                 workers.append((peers, accounts[0].name))

@@ -17,7 +17,7 @@ Lines = Sequence[Mapping[str, Any]]
 
 
 def hot_lane(made: Cluster, half: int) -> tuple[Lines, Lines]:
-    """Write so many files to one repository and as many to all others: the requests of the one, and of the others."""
+    """Write `half` files to one repository and as many to all others: the requests of the one, and of the others."""
     cool = [FLEET.repository(1 + number % (FLEET.repositories - 1)) for number in range(half)]
     items = [
         {"owner": ORGANIZATION, "repo": repo, "path": f"docs/{number}.txt", "content": "aGVsbG8="}

@@ -80,7 +80,7 @@ def test_each_worker_has_a_folder_of_its_own(
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
-        ("--lease", "nan", "nan is no number"),
+        ("--lease", "nan", "nan is not a number"),
         ("--lease", "inf", "not in the range 2.0<=x<=3600.0"),
         ("--lease", "1", "not in the range"),
         ("--base-url", "http://code.example.com/api/v3", "use https:; no worker sends one so"),

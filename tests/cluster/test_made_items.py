@@ -19,7 +19,7 @@ CONTENT = "aGVsbG8="
 
 
 def manifest(made: Cluster, reads: int, **more: Any) -> None:
-    """Reads so many READMEs, writes a file for each that was read, reads each file."""
+    """Read `reads` READMEs, write a file for each of them, and read each file."""
     at = [{"owner": ORGANIZATION, "repo": FLEET.repository(n), "id": f"made/{n}.txt"} for n in range(reads)]
     made.home.lines("repos.jsonl", at)
     made.home.write("TEXT", "hello")

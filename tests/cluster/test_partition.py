@@ -19,22 +19,22 @@ WORK = Work(files=60, organizations=10, snapshots=12, refused=3)
 FAULTS = ("--fault", "drop-after=0.1", "--fault", "error-after=0.05", "--latency", "60")
 READS = 150
 SILENT_AFTER_S = 5.0
-"""So long tokens that were leased may be used without the store, where the lease is no shorter (seconds)."""
+"""Longest time for which leased tokens may be used without the store, where the lease is no shorter (seconds)."""
 ENDS_S = 8.0
 """A request's time limit of these runs, what a store may say nothing, and what a busy machine takes (seconds)."""
 TAKES_S = 1.0
-"""A request that left in time arrives so much later (seconds), on a busy machine, too."""
+"""A request that left in time arrives at most this much later (seconds), on a busy machine, too."""
 
 
 def is_silent(made: Cluster, seconds: float) -> bool:
-    """Whether the platform is not asked for anything by the one worker for so long."""
+    """Whether the platform is not asked for anything by the one worker for `seconds`."""
     sent = len(made.sandbox.journal())
     assert not has_ended(made.workers[0], seconds), made.workers[0].communicate()
     return len(made.sandbox.journal()) == sent
 
 
 def with_reads(made: Cluster, count: int) -> None:
-    """Add so many reads, which need no word of the store before they leave."""
+    """Add `count` reads, which need no word of the store before they leave."""
     manifest = json.loads((made.home.folder / "manifest.yaml").read_text())
     made.home.lines("reads.jsonl", [{"owner": ORGANIZATION, "repo": WORK.repository(n)} for n in range(count)])
     manifest["jobs"]["reads"] = {"operation": "readme.get", "items": "reads.jsonl"}
@@ -42,7 +42,7 @@ def with_reads(made: Cluster, count: int) -> None:
 
 
 def cut_off(made: Cluster, link: Link, *more: str, silent_after_s: float, seconds: float) -> None:
-    """The only worker is cut off with requests under way; nothing is sent any more after so long."""
+    """The only worker is cut off with requests under way; nothing is sent any more after `silent_after_s`."""
     made.worker(*more, store=made.store)
     made.wait_for_effects(20)
     link.part()
@@ -97,7 +97,7 @@ def test_a_worker_that_is_told_to_end_waits_little(
 
 
 def _told_to_end(store_text: str, folder: Path, signals: int) -> float:
-    """How long it takes after the last of so many signals (seconds)."""
+    """How long it takes after the last of `signals` (seconds)."""
     folder.mkdir()
     with (
         link_to(store_text) as (link, far),

@@ -18,7 +18,7 @@ LIMIT, WINDOW_S = 50, 2
 
 
 def reads(home: Home, base_url: str, count: int, **limits: Any) -> None:
-    """A manifest that reads so often."""
+    """A manifest of `count` reads."""
     names = [{"owner": ORGANIZATION, "repo": READS.repository(n), "id": str(n)} for n in range(count)]
     home.lines("reads.jsonl", names)
     jobs = {"reads": {"operation": "readme.get", "items": "reads.jsonl"}}

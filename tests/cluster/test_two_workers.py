@@ -16,7 +16,7 @@ WORK = Work(files=120, organizations=20, snapshots=24, refused=6)
 SHORT = Work(files=60, organizations=8, snapshots=10, refused=3)
 FAULTS = ("--fault", "drop-after=0.1", "--fault", "error-after=0.05", "--latency", "40")
 TAKES_S = 1.0
-"""So much later arrives what was sent in time (seconds)."""
+"""What was sent in time arrives at most this much later (seconds)."""
 GRACE_S = 7.0
 """A request's time limit of these runs, and what is added to it (seconds)."""
 

@@ -20,7 +20,7 @@ FAULTS = ("--fault", "drop-after=0.1", "--fault", "error-after=0.05")
 EARLY, EARLY_S = 0.25, 0.6
 """Share of the random kills that hit so soon after the start (seconds) that little or nothing was sent."""
 REQUESTS_MOST = 20
-"""Another random kill comes after up to so many requests."""
+"""Another random kill comes after at most this many requests."""
 DENSE = frozenset(("about to send", "first byte sent", "request sent", "status seen", "outcome known"))
 """Points passed once for each write; the others once for each group, or less often."""
 

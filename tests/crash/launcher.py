@@ -33,7 +33,7 @@ class Launcher:
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__],
             cwd=home.folder,
-            env={**home.environment(), "PYTHONPATH": str(ROOT)},
+            env={**home.environment(), "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "jobs")))},
             text=True,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

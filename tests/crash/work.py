@@ -20,7 +20,7 @@ RUN_FILES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """So many writes of each kind (count); `refused` of them must be refused, because the file is there already."""
+    """Number of writes of each kind; `refused` of them must be refused, because the file is there already."""
 
     files: int
     organizations: int
@@ -91,7 +91,7 @@ def nothing_lost_or_doubled(work: Work, lines: Sequence[Mapping[str, Any]], stat
     """By journal and git history every effect is there exactly once.
 
     A snapshot whose answer was lost is sent again, as operations.md says: the platform keeps it already, so the
-    journal's effect of the repeat is null. That is no second effect; one would have an id of its own.
+    journal's effect of the repeat is null. That is not a second effect; one would have an id of its own.
     """
     assert Counter(effects(lines, "organization")) == Counter(
         f"organization new-{n:04d} created" for n in range(work.organizations)

@@ -130,4 +130,4 @@ def test_every_hook_of_an_operation_is_explained() -> None:
     page = (ROOT / "docs" / "writing-operations.md").read_text()
     hooks = {name for name in vars(Operation) if not name.startswith("_")} | set(Operation.__annotations__)
     words = set(re.findall(r"\w+", page))
-    assert hooks - words == {"resource"}, "what is made from the name is no hook"
+    assert hooks - words == {"resource"}, "what is made from the name is not a hook"

@@ -57,6 +57,23 @@ def test_a_section_has_everything(name: str) -> None:
     assert told.settled_by.split("`")[0][:40] in text.replace("\\", "")
 
 
+@pytest.mark.parametrize("name", operation.names())
+def test_a_number_is_never_empty(name: str) -> None:
+    """The least value of a number is said as a number."""
+    fields = [field for field in documentation.describe(name).fields if field.type in ("integer", "number")]
+    wrong = [field.name for field in fields if "not empty" in field.limits]
+    assert wrong == []
+
+
+def test_what_a_new_webhook_gets_is_told() -> None:
+    """Each field of a creation for which the platform has a value of its own names that value."""
+    told = {field.name: field.description for field in documentation.describe("webhook.create").fields}
+    own = {"events": "push", "active": "true", "config.content_type": "form", "config.insecure_ssl": "0"}
+    assert {name: f"the platform's own: {value}" in told[name] for name, value in own.items()} == dict.fromkeys(
+        own, True
+    )
+
+
 def test_markup_in_words_is_shown_as_it_is() -> None:
     """Patterns, bars and angle brackets of a description are text, what stands in backticks is code."""
     field = documentation.FieldDocumentation(

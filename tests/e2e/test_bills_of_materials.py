@@ -195,7 +195,7 @@ def test_a_killed_conversion_loses_and_doubles_nothing(home):
 
 
 def has_sent(sandbox, least):
-    """Whether so many snapshots have arrived."""
+    """Whether `least` snapshots have arrived."""
     return len(sandbox.requests(path="snapshots")) >= least
 
 

@@ -121,7 +121,7 @@ def test_a_wrong_command_line_exits_2(arguments: list[str], says: str, tmp_path:
 
 
 def test_two_formats_are_refused(tmp_path: Path) -> None:
-    """`--json` beside another format says which two were given, as JSON; the same one twice is no conflict."""
+    """`--json` beside another format says which two were given, as JSON; the same one twice is not a conflict."""
     done = bulk("report", "somewhere", "--format", "csv", "--json", cwd=tmp_path)
     assert done.returncode == 2
     assert "--format csv was given" in json.loads(done.stdout)["errors"][0]["message"]

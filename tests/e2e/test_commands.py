@@ -22,12 +22,12 @@ LATENCY_MS = 20
 
 
 def repositories(count: int) -> list[dict[str, Any]]:
-    """So many items."""
+    """`count` items."""
     return [{"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(count)]
 
 
 def readmes(count: int, **fields: Any) -> dict[str, Any]:
-    """A job of so many reads."""
+    """A job of `count` reads."""
     return {"readmes": {"operation": "readme.get", "items": repositories(count), **fields}}
 
 

@@ -17,7 +17,7 @@ CHECKED, CHECKED_PER_S = 150_000, 50_000
 
 
 def written(home: Home, base_url: str, count: int) -> str:
-    """A manifest of so many READMEs, and its items file: its name."""
+    """A manifest of `count` READMEs, and its items file: its name."""
     with (home.folder / f"{count}.jsonl").open("w") as file:
         file.writelines(f'{{"owner":"acme-fleet","repo":"repo-{number:08}"}}\n' for number in range(count))
     job = {"operation": "readme.get", "items": f"{count}.jsonl"}
@@ -25,7 +25,7 @@ def written(home: Home, base_url: str, count: int) -> str:
 
 
 def run(home: Home, base_url: str, count: int, *options: str) -> Measured:
-    """Run so many READMEs against the canned platform."""
+    """Run `count` READMEs against the canned platform."""
     name, run_dir = written(home, base_url, count), f"run-{count}"
     command = [*BULK, "run", name, "--run-dir", run_dir, "--progress", "none", *options]
     found = measure(command, home.folder, home.environment())

@@ -20,7 +20,7 @@ SNAPSHOT = {
 
 
 def snapshots(rounds: int, repositories: int) -> list[dict[str, Any]]:
-    """So many snapshots of each of so many repositories, round after round."""
+    """`rounds` snapshots of each of `repositories`, round after round."""
     return [
         {
             "repo": f"repo-{number:05d}",
@@ -69,7 +69,7 @@ COPY = {
 
 
 def copies(count: int, **more: Any) -> dict[str, Any]:
-    """Read so many readmes, and write each into a second file of its repository."""
+    """Read `count` readmes, and write each into a second file of its repository."""
     items = [{"owner": "acme-fleet", "repo": f"repo-{number:05d}", "id": f"r{number}"} for number in range(count)]
     return {
         "readmes": {"operation": "readme.get", "items": items},

@@ -17,7 +17,7 @@ from tests.e2e.support.platform import Home, Process, Served, served, start
 
 QUESTION = b"Begin? [y/N] "
 QUIET_S = 0.8
-"""So long nothing may be written while the question stands: longer than the live display waits between two pictures."""
+"""Nothing is written for this time while the question stands: longer than between two pictures of the live display."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def organizations(*logins: str) -> dict[str, Any]:
 
 
 def files(count: int) -> dict[str, Any]:
-    """A job that writes so many files."""
+    """A job that writes `count` files."""
     item = {"owner": "acme-eng", "repo": "hello-world", "content": "QQ==", "message": "m"}
     items = [{**item, "path": f"A{number}"} for number in range(count)]
     return {"files": {"operation": "contents.put", "items": items}}

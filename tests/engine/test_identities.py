@@ -28,5 +28,5 @@ def test_of_tokens_with_permissions_nothing_is_known(token: str, told: str) -> N
 
 
 def test_a_token_that_tells_no_scopes_is_known_to_nobody() -> None:
-    """No header says nothing, and an empty one is no set of scopes."""
+    """No header says nothing, and an empty one is not a set of scopes."""
     assert identity_of(OLD, 5, "") == identity_of(OLD, 5, None) == identity_of("ghp_a", 5, None) == ""

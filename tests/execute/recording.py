@@ -21,7 +21,7 @@ class Bench:
 
     Attributes:
         refusals: what the disk raises next, one for each call; then it works.
-        full: so often the ledger refuses a group after that.
+        full: how often the ledger refuses a group after that (count).
         in_flight: items that the recorder is told of.
         groups: what was committed, group by group, with the moment.
     """

@@ -32,7 +32,7 @@ REFUSED = answer(422, b'{"message": "Invalid request"}', "application/json")
 
 
 def seed(count: int) -> str:
-    """So many organizations."""
+    """`count` organizations."""
     made = (f"  - {{login: {login}, owners: [octoadmin]}}\n" for login in LOGINS[:count])
     return "organizations:\n" + "".join(made)
 

@@ -23,7 +23,7 @@ JSON = "application/json"
 
 
 def items(count: int = ITEMS, repos: int = REPOS) -> list[dict[str, Any]]:
-    """So many reads of so few READMEs, written in different ways, some with an id."""
+    """`count` reads of the READMEs of `repos`, written in different ways, some with an id."""
     dice = random.Random(7)
     found: list[dict[str, Any]] = []
     for number in range(count):
@@ -105,7 +105,7 @@ def test_copies_of_a_failure_are_tried_again_with_it(folder: Path) -> None:
 
 @pytest.mark.parametrize("durable", [1, 5, REPOS, REPOS + 30, ITEMS - 1])
 def test_a_run_that_is_cut_goes_on_with_its_copies(folder: Path, durable: int) -> None:
-    """Cancelled after so many outcomes, of firsts or of copies: the resume sends only what is missing, and copies."""
+    """Cancelled after `durable` outcomes, of firsts or of copies: the resume sends only what is missing, and copies."""
 
     async def main() -> None:
         async with world(folder) as made:

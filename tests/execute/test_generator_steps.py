@@ -30,7 +30,7 @@ def test_a_request_then_its_end() -> None:
 
 @pytest.mark.parametrize("end", [None, {"status": 200}, NotApplied("x"), RuntimeError("x"), StopIteration("x")])
 def test_everything_else_is_a_flaw_of_the_operation(end: Any) -> None:
-    """An exception of any kind, and an end that is no outcome, is an OperationFlaw, never something else."""
+    """An exception of any kind, and an end that is not an outcome, is an OperationFlaw, never something else."""
     made = steps(end)
     advance(made, None, Outcome)
     with pytest.raises(OperationFlaw):

@@ -156,7 +156,7 @@ def made(drawn):
 @example([(1718, CORE, 1.78125, 0.5, (10, 201))], {CORE: Budget(171.0, 0.0, 6.0, NOW + 1.0, NOW, is_even=False)}, 10)
 def test_more_work_never_ends_sooner(drawn, budgets, more):
     """More items of the only job never make its end come before the one that it had. (Of several jobs that share a
-    budget this is no promise: another order of what waits may end sooner, in a run as in its forecast.)"""
+    budget this is not a promise: another order of what waits may end sooner, in a run as in its forecast.)"""
     (job,) = made(drawn)
     before, after = (
         forecast([replace(job, items=job.items + extra)], budgets, FULL, NOW).end_at for extra in (0, more)

@@ -13,8 +13,8 @@ from bulk.govern.budgets.shared_bucket import Lease, SharedBucket, Wish, unlimit
 from bulk.govern.governor import Governor
 from bulk.govern.peers import SendDeadline
 from bulk.govern.permits.accounts import Account
-from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
+from bulk.govern.user_limits import UserLimits
 from bulk.platform.classification import Limits
 from tests.govern.counting import LATENCY_S, Platform, Source
 from tests.virtual_time import VirtualClock
@@ -118,7 +118,7 @@ class Sharing:
     """Workers that send as long as they may.
 
     Attributes:
-        not_modified: of so many requests the answer is 304 (share).
+        not_modified: requests whose answer is 304 (share).
         unlucky: the workers that are killed, and when (seconds).
     """
 
@@ -133,8 +133,8 @@ class Sharing:
 
     async def worker(self, member: Member, until: float) -> None:
         """One worker; what it has begun is lost when it is killed."""
-        policy = Policy(self.concurrency, lambda _: self.store.reserve, self.is_even, unreachable_s=60.0)
-        governor = Governor(policy, self.clock, lambda *_: 100_000, lambda _: None, member)
+        user_limits = UserLimits(self.concurrency, lambda _: self.store.reserve, self.is_even, unreachable_s=60.0)
+        governor = Governor(user_limits, self.clock, lambda *_: 100_000, lambda _: None, member)
         account = governor.open_account(Source("token-one"), ["core"])
         queue = account.queues["core"]
 

@@ -5,8 +5,8 @@ import pytest
 
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import PermitQueue
-from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
+from bulk.govern.user_limits import UserLimits
 from bulk.model import ErrorCode, Failure, FailureKind
 from tests.govern.counting import Platform, Source
 from tests.virtual_time import VirtualClock, run_virtual
@@ -44,7 +44,7 @@ def test_a_look_that_came_too_early_opens_no_window(lost: int) -> None:
     async def main() -> None:
         clock = VirtualClock()
         platform = Platform(clock, LIMIT, WINDOW_S)
-        governor = Governor(Policy(16, lambda limit: 0, False, 30.0), clock, lambda *_: 1_000, lambda error: None)
+        governor = Governor(UserLimits(16, lambda limit: 0, False, 30.0), clock, lambda *_: 1_000, lambda error: None)
         account = governor.open_account(Source("token-one"), ["core"])
         queue = governor.queue("default", "core")
         await RateLimitPoller(governor, account, platform.ask).ask_once()

@@ -245,7 +245,7 @@ def test_the_last_request_has_time_to_arrive(
 
 
 def test_bursts_are_five_milliseconds_worth() -> None:
-    """At least one."""
+    """As many permits leave together as the rate allows in five milliseconds, and at least one."""
     assert [burst(per_second) for per_second in (0.1, 100.0, 600.0, 10_000.0)] == [1, 1, 3, 50]
 
 

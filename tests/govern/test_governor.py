@@ -5,8 +5,8 @@ import pytest
 
 from bulk.errors import BulkError, CredentialRefused
 from bulk.govern.governor import Governor
-from bulk.govern.policy import Draining, Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
+from bulk.govern.user_limits import Draining, UserLimits
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.classification import Verdict, VerdictKind
 from tests.govern.counting import LATENCY_S, Platform, Source
@@ -16,10 +16,12 @@ from tests.virtual_time import VirtualClock, run_virtual
 class Bench:
     """A governor, its tasks, and workers that send as fast as permits allow."""
 
-    def __init__(self, clock: VirtualClock, platform: Platform, policy: Policy, source: Source, work: int) -> None:
+    def __init__(
+        self, clock: VirtualClock, platform: Platform, user_limits: UserLimits, source: Source, work: int
+    ) -> None:
         self.clock, self.platform, self.work = clock, platform, work
         self.stops: list[BulkError] = []
-        self.governor = Governor(policy, clock, lambda credential, category: self.work, self.stops.append)
+        self.governor = Governor(user_limits, clock, lambda credential, category: self.work, self.stops.append)
         self.account = self.governor.open_account(source, ["core"])
         self.queue = self.governor.queue("default", "core")
         self.refusals = 0
@@ -54,8 +56,8 @@ class Bench:
         return self.clock.monotonic() - started
 
 
-def policy(reserve: int = 0, *, is_even: bool = True, unexplained_s: float = 60.0) -> Policy:
-    return Policy(16, lambda limit: reserve, is_even, unreachable_s=30.0, unexplained_s=unexplained_s)
+def user_limits(reserve: int = 0, *, is_even: bool = True, unexplained_s: float = 60.0) -> UserLimits:
+    return UserLimits(16, lambda limit: reserve, is_even, unreachable_s=30.0, unexplained_s=unexplained_s)
 
 
 @pytest.mark.parametrize("is_even", [True, False])
@@ -66,7 +68,7 @@ def test_whole_windows_are_used_and_none_is_exceeded(is_even: bool, skew_s: floa
     async def main() -> None:
         clock = VirtualClock()
         platform = Platform(clock, limit=200, window_s=10, skew_s=skew_s)
-        bench = Bench(clock, platform, policy(is_even=is_even), Source("token-one"), work=1_200)
+        bench = Bench(clock, platform, user_limits(is_even=is_even), Source("token-one"), work=1_200)
         took = await bench.run()
         full = list(platform.used.values())[:-1]
         assert bench.done == 1_200
@@ -83,7 +85,7 @@ def test_even_pace_is_even() -> None:
     async def main() -> None:
         clock = VirtualClock()
         platform = Platform(clock, limit=200, window_s=20)
-        bench = Bench(clock, platform, policy(), Source("token-one"), work=1_000)
+        bench = Bench(clock, platform, user_limits(), Source("token-one"), work=1_000)
         await bench.run()
         per_second: dict[int, int] = {}
         for at, _, _ in platform.log:
@@ -100,7 +102,7 @@ def test_the_reserve_stays_untouched() -> None:
     async def main() -> None:
         clock = VirtualClock()
         platform = Platform(clock, limit=100, window_s=10)
-        bench = Bench(clock, platform, policy(reserve=30), Source("token-one"), work=210)
+        bench = Bench(clock, platform, user_limits(reserve=30), Source("token-one"), work=210)
         await bench.run()
         assert max(platform.used.values()) == 70
 
@@ -114,7 +116,7 @@ def test_a_rival_is_seen() -> None:
     async def main() -> None:
         clock = VirtualClock()
         platform = Platform(clock, limit=200, window_s=20)
-        bench = Bench(clock, platform, policy(), Source("token-one"), work=900)
+        bench = Bench(clock, platform, user_limits(), Source("token-one"), work=900)
 
         async def rival() -> None:
             while True:
@@ -142,7 +144,7 @@ def test_limits_that_are_off_govern_nothing() -> None:
         clock = VirtualClock()
         platform = Platform(clock)
         platform.is_off = True
-        bench = Bench(clock, platform, policy(), Source("token-one"), work=1_000)
+        bench = Bench(clock, platform, user_limits(), Source("token-one"), work=1_000)
         assert await bench.run() < 5.0
         assert bench.done == 1_000
 
@@ -155,7 +157,7 @@ def test_a_wrong_token_costs_one_request() -> None:
     async def main() -> None:
         clock = VirtualClock()
         platform = Platform(clock)
-        bench = Bench(clock, platform, policy(), Source("token-bad"), work=100)
+        bench = Bench(clock, platform, user_limits(), Source("token-bad"), work=100)
         await bench.run()
         assert len(platform.log) == 1
         assert bench.refusals == 16
@@ -169,7 +171,7 @@ def test_a_token_that_ends_midway_is_renewed_once_and_tried_alone() -> None:
     async def main() -> None:
         clock = VirtualClock()
         platform = Platform(clock, limit=10_000, window_s=60)
-        bench = Bench(clock, platform, policy(), Source("token-one", "token-two"), work=600)
+        bench = Bench(clock, platform, user_limits(), Source("token-one", "token-two"), work=600)
 
         async def end_token() -> None:
             await anyio.sleep(0.3)
@@ -210,7 +212,7 @@ def test_who_is_served(came: object, served: tuple[int, int]) -> None:
         clock = VirtualClock()
         platform = Platform(clock)
         platform.is_off = True
-        bench = Bench(clock, platform, policy(), Source("token-one"), work=1)
+        bench = Bench(clock, platform, user_limits(), Source("token-one"), work=1)
         async with anyio.create_task_group() as services:
             services.start_soon(RateLimitPoller(bench.governor, bench.account, platform.ask).run)
             services.start_soon(bench.governor.attend, bench.queue)
@@ -233,7 +235,7 @@ def test_a_limit_without_a_time_asks_first_and_then_waits_longer_each_time() -> 
     async def main() -> None:
         clock = VirtualClock()
         platform = Platform(clock, limit=10_000, window_s=3_600)
-        bench = Bench(clock, platform, policy(), Source("token-one"), work=0)
+        bench = Bench(clock, platform, user_limits(), Source("token-one"), work=0)
         waits: list[float] = []
 
         async def refuse_twice() -> None:
@@ -262,7 +264,7 @@ def test_an_empty_bucket_explains_a_refusal() -> None:
     async def main() -> None:
         clock = VirtualClock()
         platform = Platform(clock, limit=50, window_s=10)
-        bench = Bench(clock, platform, policy(), Source("token-one"), work=0)
+        bench = Bench(clock, platform, user_limits(), Source("token-one"), work=0)
         async with anyio.create_task_group() as services:
             services.start_soon(RateLimitPoller(bench.governor, bench.account, platform.ask).run)
             services.start_soon(bench.governor.attend, bench.queue)
@@ -285,7 +287,7 @@ def test_a_silent_platform_is_asked_by_one_and_then_the_run_stops() -> None:
         clock = VirtualClock()
         platform = Platform(clock)
         platform.is_off = True
-        bench = Bench(clock, platform, policy(), Source("token-one"), work=100)
+        bench = Bench(clock, platform, user_limits(), Source("token-one"), work=100)
         sent: list[float] = []
 
         async def failing() -> None:
@@ -318,7 +320,7 @@ def test_answers_that_cant_be_used_stop_nothing() -> None:
     async def main() -> None:
         clock = VirtualClock()
         platform = Platform(clock)
-        bench = Bench(clock, platform, policy(), Source("token-one"), work=100)
+        bench = Bench(clock, platform, user_limits(), Source("token-one"), work=100)
         failure = Failure(kind=FailureKind.LOST, code=ErrorCode.BAD_RESPONSE, message="head", is_answer=True)
         async with anyio.create_task_group() as services:
             services.start_soon(RateLimitPoller(bench.governor, bench.account, platform.ask).run)
@@ -341,7 +343,7 @@ def test_draining_turns_away_who_waits() -> None:
     async def main() -> None:
         clock = VirtualClock()
         platform = Platform(clock, limit=20, window_s=3_600)
-        bench = Bench(clock, platform, policy(is_even=False), Source("token-one"), work=1_000)
+        bench = Bench(clock, platform, user_limits(is_even=False), Source("token-one"), work=1_000)
         async with anyio.create_task_group() as group:
             group.start_soon(bench.run)
             await anyio.sleep(5.0)

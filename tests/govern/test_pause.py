@@ -8,8 +8,8 @@ import pytest
 
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Permit, PermitQueue
-from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
+from bulk.govern.user_limits import UserLimits
 from bulk.model import Reply
 from bulk.platform.classification import Verdict, VerdictKind
 from tests.govern.counting import Platform, Source
@@ -24,8 +24,8 @@ class Served:
     def __init__(self, concurrency: int = 4) -> None:
         clock = VirtualClock()
         self.platform = Platform(clock, limit=LIMIT, window_s=3_600)
-        policy = Policy(concurrency, lambda limit: 0, False, 30.0)
-        self.governor = Governor(policy, clock, lambda *_: 100, lambda _: None)
+        user_limits = UserLimits(concurrency, lambda limit: 0, False, 30.0)
+        self.governor = Governor(user_limits, clock, lambda *_: 100, lambda _: None)
         self.account = self.governor.open_account(Source("token-one"), ["core"])
         self.names: list[str] = []
 
@@ -133,7 +133,7 @@ def test_a_reserve_counts_at_once() -> None:
             while served.governor.permit_nowait(served.queue) is not None:
                 granted += 1
             assert granted == 4
-            assert served.governor.policy.reserve(500) == 490
+            assert served.governor.user_limits.reserve(500) == 490
 
     run_virtual(scene)
 

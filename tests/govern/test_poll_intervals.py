@@ -44,7 +44,7 @@ def test_a_list_that_was_not_polled_waits_for_nothing():
 
 
 def test_it_grows_and_shrinks():
-    """The newest answer counts."""
+    """The newest answer alone says how long to wait, whether that is longer or shorter than before."""
     poll = PollIntervals().of("default", "/notifications")
     poll.answered({"x-poll-interval": "600"}, now=0.0)
     poll.answered({"x-poll-interval": "60"}, now=10.0)

@@ -3,8 +3,8 @@
 import anyio
 
 from bulk.govern.governor import Governor
-from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
+from bulk.govern.user_limits import UserLimits
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Verdict
@@ -20,7 +20,7 @@ def test_an_outage_of_hours_is_waited_out() -> None:
     async def scene() -> None:
         clock = VirtualClock()
         platform = Platform(clock, limit=100, window_s=3_600)
-        governor = Governor(Policy(4, lambda limit: 0, False, 2 * OUTAGE_S), clock, lambda *_: 1, lambda _: None)
+        governor = Governor(UserLimits(4, lambda limit: 0, False, 2 * OUTAGE_S), clock, lambda *_: 1, lambda _: None)
         account = governor.open_account(Source("token-one"), ["core"])
 
         async def ask(token: Secret) -> tuple[Reply, Verdict] | Failure:

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from bulk.govern.policy import Policy
+from bulk.govern.user_limits import UserLimits
 from bulk.model import Failure, Reply
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Verdict, VerdictKind
@@ -61,8 +61,8 @@ def test_the_reserve_outlasts_the_named_end(has_headers: bool, is_served: bool, 
     async def main() -> None:
         clock = VirtualClock()
         platform = Cut(clock, has_headers, is_served)
-        policy = Policy(16, lambda limit: RESERVE, is_even, unreachable_s=30.0, unexplained_s=60.0)
-        bench = Bench(clock, platform, policy, Source("token-one"), work=900)
+        user_limits = UserLimits(16, lambda limit: RESERVE, is_even, unreachable_s=30.0, unexplained_s=60.0)
+        bench = Bench(clock, platform, user_limits, Source("token-one"), work=900)
         took = await bench.run()
         assert bench.done == 900
         assert max(platform.used.values()) <= LIMIT - RESERVE + 4

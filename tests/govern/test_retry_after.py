@@ -9,7 +9,7 @@ import pytest
 from bulk.model import Reply, Request
 from bulk.platform.classification import Verdict, VerdictKind, classify
 from tests.govern.counting import LATENCY_S, Platform, Source
-from tests.govern.test_governor import Bench, policy
+from tests.govern.test_governor import Bench, user_limits
 from tests.virtual_time import VirtualClock, run_virtual
 
 
@@ -19,7 +19,7 @@ def limited(window_s: int, answer: Callable[[VirtualClock], tuple[Reply, Verdict
     async def main() -> tuple[float, Platform]:
         clock = VirtualClock()
         platform = Platform(clock, limit=10_000, window_s=window_s)
-        bench = Bench(clock, platform, policy(), Source("token-one"), work=300)
+        bench = Bench(clock, platform, user_limits(), Source("token-one"), work=300)
         moments: list[float] = []
 
         async def limit_once() -> None:

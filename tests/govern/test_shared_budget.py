@@ -16,8 +16,8 @@ from bulk.govern.governor import Governor
 from bulk.govern.leased_tokens import LeasedTokens
 from bulk.govern.peers import SendDeadline
 from bulk.govern.permits.accounts import PermitQueue
-from bulk.govern.policy import Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
+from bulk.govern.user_limits import UserLimits
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Verdict, VerdictKind
@@ -108,7 +108,7 @@ def test_a_worker_that_was_suspended_uses_nothing_of_before(window_s: int, pause
         platform = Platform(clock, limit=100, window_s=window_s)
         store = Store(clock, dice)
         governor = Governor(
-            Policy(40, lambda _: 0, False, 60.0), clock, lambda *_: 1_000, lambda _: None, Member(store, 1)
+            UserLimits(40, lambda _: 0, False, 60.0), clock, lambda *_: 1_000, lambda _: None, Member(store, 1)
         )
         account = governor.open_account(Source("token-one"), ["core"])
         queue = account.queues["core"]
@@ -140,7 +140,7 @@ def test_nothing_leaves_after_the_deadline(is_planted: bool, monkeypatch: pytest
     async def main() -> tuple[bool, bool, bool]:
         clock, dice = VirtualClock(), random.Random(3)
         platform, member = Platform(clock, limit=10_000, window_s=60), Member(Store(clock, dice), 1)
-        governor = Governor(Policy(8, lambda _: 0, False, 60.0), clock, lambda *_: 1_000, lambda _: None, member)
+        governor = Governor(UserLimits(8, lambda _: 0, False, 60.0), clock, lambda *_: 1_000, lambda _: None, member)
         account = governor.open_account(Source("token-one"), ["core"])
         queue = account.queues["core"]
         async with anyio.create_task_group() as group:
@@ -175,8 +175,8 @@ def test_who_gets_work_after_the_end_of_a_window_asks_at_once() -> None:
         platform, store = Platform(clock, limit=100, window_s=10), Store(clock, dice)
 
         def opened(number: int, group: anyio.abc.TaskGroup) -> tuple[Governor, PermitQueue]:
-            policy = Policy(8, lambda _: 0, False, 60.0)
-            governor = Governor(policy, clock, lambda *_: 1_000, lambda _: None, Member(store, number))
+            user_limits = UserLimits(8, lambda _: 0, False, 60.0)
+            governor = Governor(user_limits, clock, lambda *_: 1_000, lambda _: None, Member(store, number))
             account = governor.open_account(Source("token-one"), ["core"])
             queue = account.queues["core"]
             assert queue.tokens is not None
@@ -291,7 +291,7 @@ def test_what_was_lent_without_a_limit_ends_where_there_is_one(is_unlimited: boo
         clock = VirtualClock()
         platform, member = Platform(clock), Member(Store(clock, random.Random(1)), 1)
         platform.is_off = True
-        governor = Governor(Policy(8, lambda _: 0, False, 60.0), clock, lambda *_: 1_000, lambda _: None, member)
+        governor = Governor(UserLimits(8, lambda _: 0, False, 60.0), clock, lambda *_: 1_000, lambda _: None, member)
         account = governor.open_account(Source("token-one"), ["core"])
         queue = account.queues["core"]
         tokens = queue.tokens

@@ -10,8 +10,8 @@ import pytest
 
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Permit
-from bulk.govern.policy import Draining, Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
+from bulk.govern.user_limits import Draining, UserLimits
 from bulk.model import Reply
 from bulk.platform.classification import Verdict, VerdictKind
 from tests.govern.counting import Platform, Source
@@ -26,7 +26,7 @@ class Gates:
     def __init__(self) -> None:
         clock = VirtualClock()
         self.platform = Platform(clock, limit=10_000, window_s=3_600)
-        self.governor = Governor(Policy(1, lambda limit: 0, False, 30.0), clock, lambda *_: 100, lambda _: None)
+        self.governor = Governor(UserLimits(1, lambda limit: 0, False, 30.0), clock, lambda *_: 100, lambda _: None)
         self.account = self.governor.open_account(Source("token-one"), ["core", "search"])
         self.served: list[str] = []
 
@@ -143,7 +143,7 @@ class Crowd:
         self.clock = VirtualClock()
         self.platforms = {name: Platform(self.clock, *limit) for name, limit in limits.items()}
         self.work, self.served = work, {name: list[float]() for name in limits}
-        self.governor = Governor(Policy(room, lambda limit: 0, True, 30.0), self.clock, self._left, lambda _: None)
+        self.governor = Governor(UserLimits(room, lambda limit: 0, True, 30.0), self.clock, self._left, lambda _: None)
         self.accounts = {name: self.governor.open_account(named(name), ["core"]) for name in limits}
         self.queues = {name: self.governor.queue(name, "core") for name in limits}
         self.at_work = 0

@@ -132,7 +132,7 @@ class Ran:
 
 
 def run(folder: Path, platform: BudgetPlatform, items: int, limits: dict[str, Any], *, most_s: float) -> Ran:
-    """Read so many READMEs; a run that takes longer than `most_s` (virtual seconds) hangs."""
+    """Read `items` READMEs; a run that takes longer than `most_s` (virtual seconds) hangs."""
     rows = folder / "items.jsonl"
     rows.write_text("".join(json.dumps({"owner": "acme", "repo": f"r{number}"}) + "\n" for number in range(items)))
     manifest = folder / "budget.yaml"

@@ -17,8 +17,8 @@ import anyio
 
 from bulk.errors import BulkError
 from bulk.govern.governor import Governor
-from bulk.govern.policy import Draining, Policy
 from bulk.govern.rate_limit_poller import RateLimitPoller
+from bulk.govern.user_limits import Draining, UserLimits
 from bulk.model import Effect, ErrorCode, Failure, FailureKind, Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Verdict, classify
@@ -135,8 +135,8 @@ class Bench:
         self.asked = self.answered = 0
         self.work = 10 * cell.limit * cell.windows
         self.stops: list[BulkError] = []
-        policy = Policy(16, lambda limit: 0, cell.is_even, 300.0)
-        self.governor = Governor(policy, self.clock, lambda *_: self.work, self._stop)
+        user_limits = UserLimits(16, lambda limit: 0, cell.is_even, 300.0)
+        self.governor = Governor(user_limits, self.clock, lambda *_: self.work, self._stop)
         self.account = self.governor.open_account(Source(), ["core"])
         self.queue = self.governor.queue("default", "core")
 
@@ -193,7 +193,7 @@ class Bench:
                 self.served.append(self.clock.monotonic())
 
     async def run(self) -> Used:
-        """Until so many windows are over."""
+        """Until that number of windows is over."""
         cell = self.cell
         async with anyio.create_task_group() as group:
             group.start_soon(RateLimitPoller(self.governor, self.account, self._ask).run)

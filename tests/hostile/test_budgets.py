@@ -15,7 +15,7 @@ from tests.hostile.http.limits import Answers, Headers, Limits
 
 USED = 0.99
 LOOKS = 6
-"""Where no witness is right, so many requests at most find out how long a window is, and when it ends."""
+"""Where no witness is right, at most this many requests find out how long a window is, and when it ends."""
 TRIED = (
     Answers.RIGHT, Answers.LATE_A_LITTLE, Answers.LATE, Answers.FROZEN, Answers.NOT_FOUND, Answers.BROKEN,
     Answers.MISSING, Answers.HANGS, Answers.RESETS, Answers.HANGS_LATER, Answers.RESETS_LATER,
@@ -146,7 +146,7 @@ def test_what_others_spent_before_the_run_is_no_riddle(tmp_path: Path) -> None:
 
 
 def spend_first(platform: BudgetPlatform, count: int) -> None:
-    """Somebody else takes so many before the first answer of `/rate_limit`."""
+    """Somebody else takes `count` before the first answer of `/rate_limit`."""
 
     def instead(found: BudgetPlatform, path: str) -> Answer | None:
         if path == "/rate_limit" and len(found.sent) == 1:
@@ -175,7 +175,7 @@ FOREIGN_ANSWERS: dict[str, Answer] = {
 
 
 def once(answer: Answer, times: int = 1) -> Instead:
-    """That answer to the eighth request, or to so many from there on, and a README where it is a 200."""
+    """That answer to the eighth request, or to `times` from there on, and a README where it is a 200."""
     said = 0
 
     def instead(platform: BudgetPlatform, path: str) -> Answer | None:

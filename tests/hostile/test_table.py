@@ -18,7 +18,7 @@ from tests.hostile.wrong import Way
 from tests.virtual_time import START
 
 ENOUGH = 12
-"""So many operations are not halved for one way (count)."""
+"""Up to this many operations are not halved for one way (count)."""
 
 
 def _row(name: str) -> Row:

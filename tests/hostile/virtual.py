@@ -35,7 +35,7 @@ T = TypeVar("T")
 AT_MOST_S = 7_200.0
 """A run that takes longer does not end (virtual seconds)."""
 CONCURRENCY = 8
-"""Each platform has so many workers: there are dozens of platforms, each with one job of few items."""
+"""Workers of each platform: there are dozens of platforms, each with one job of few items."""
 TICK_S = 20.0
 """How often the display, which shows nothing, is told (virtual seconds)."""
 AFTERWARDS_S = 120.0

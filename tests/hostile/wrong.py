@@ -41,7 +41,7 @@ class Way:
     """One way to be wrong.
 
     Attributes:
-        times: so many requests, from the first on; None: all.
+        times: this many requests, from the first on; None: all.
         on: which requests it befalls: those that write, those that read, or both.
         has_effect: whether a request that it befalls is done.
         seconds: how much later something happens, or how stale it is.
@@ -52,7 +52,7 @@ class Way:
         meddles: somebody else changes the same thing: before the request is done, or after it.
         has_equal_ids: whether things of different kinds have the same ids.
         limits: what headers, and what `/rate_limit`, say of a budget of three requests in ten seconds.
-        twist: what becomes of the right answer on its way. lasts_s: only so long after the first request (seconds).
+        twist: what becomes of the right answer on its way. lasts_s: for how long after the first request (seconds).
         is_harmless: every item has to succeed all the same.
         is_denied: a request that was done is answered with a definite refusal.
         is_for_writes: what a mere read is shown of a list that changes meanwhile is of no one moment.

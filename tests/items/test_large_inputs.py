@@ -76,7 +76,7 @@ def test_an_open_quote_takes_little_memory() -> None:
 
 
 def test_an_open_quote_is_given_up_at_16_mib() -> None:
-    """More than that is no row: the line of the quote and the way out are told."""
+    """More than that is not a row: the line of the quote and the way out are told."""
     text = (
         b'place,person.name\nb,"closed\n","open\n' + b"x" * 80 + (b"\n" + b"x" * 1023) * (MOST_LINE_BYTES // 1024 + 1)
     )

@@ -174,7 +174,7 @@ def test_what_is_done_is_passed_by(tmp_path):
 
 
 def far_items(tmp_path: Path, name: str, count: int) -> tuple[Checked, Path]:
-    """A checked job of so many items, of some 40 bytes each, in a file of that name."""
+    """A checked job of `count` items, of some 40 bytes each, in a file of that name."""
     path = tmp_path / name
     text = "".join(f'{{"place":"place-{number:020}"}}\n' for number in range(count)).encode()
     path.write_bytes(gzip.compress(text, 1) if name.endswith(".gz") else text)

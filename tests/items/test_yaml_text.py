@@ -35,7 +35,7 @@ def value_of(text):
     ],
 )  # fmt: skip
 def test_scalars_are_those_of_yaml_1_2(text, value):
-    """Without quotes only null, true, false and plain numbers are no strings (failures.md row 60)."""
+    """Without quotes only null, true, false and plain numbers are not strings (failures.md row 60)."""
     found = value_of(f"a: {text}\n") if text != "-" else {"a": value_of("- \n")}
     assert found["a"] == value
     assert type(found["a"]) is type(value)

@@ -156,7 +156,7 @@ def test_mark_all_checks():
 
 
 def test_get_thread():
-    """One request."""
+    """One request brings the thread, and an answer of another shape is not believed."""
     driven = run(GET_THREAD, {"thread_id": 2}, thread())
     assert driven.shown() == [f"GET {PLACE}"]
     assert driven.outcome.result["id"] == "2"

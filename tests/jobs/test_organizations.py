@@ -197,5 +197,5 @@ def test_rename_checks(change, field):
 
 
 def test_rename_lanes():
-    """Both names are written."""
+    """A rename has the lanes of both names, because it writes both."""
     assert RENAME.lanes(item_of(RENAME, **MOVED)) == ("acme-labs", "acme-research")

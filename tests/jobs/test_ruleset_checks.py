@@ -85,7 +85,7 @@ def test_conditions_are_needed_but_for_pushes():
     ],
 )
 def test_rules_that_no_platform_takes(rule):
-    """A rule of an unknown type, or with other parameters than its type has, is no item."""
+    """A rule of an unknown type, or with other parameters than its type has, is not an item."""
     with pytest.raises(msgspec.ValidationError, match=r"rules\[0\]"):
         item_of(CREATE, **{**NEW, "rules": [rule]})
 

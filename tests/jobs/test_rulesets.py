@@ -92,8 +92,8 @@ def test_create_looks_first_and_remembers_what_was_there():
     ],
 )
 def test_a_new_one_with_other_rules_is_looked_at(asked, shown):
-    """An answer with other rules, conditions or actors than were asked for is no success: the ruleset itself decides,
-    and where that is no better, or not shown, nobody knows. It is never created a second time."""
+    """An answer with other rules, conditions or actors than were asked for is not a success: the ruleset itself
+    decides, and where that is no better, or not shown, nobody knows. It is never created a second time."""
     made = whole(**shown)
     for looked in (reply(body=made), reply(404)):
         driven = run(CREATE, {**NEW, **asked}, NONE, reply(201, made), looked)
@@ -148,7 +148,7 @@ def test_one_that_is_as_asked_for_is_unchanged():
     ],
 )
 def test_one_that_differs_is_a_conflict(changed, said):
-    """What differs is named."""
+    """A ruleset of that name that differs is a conflict, whose message names what differs."""
     driven = run(CREATE, {**NEW, "if_exists": "unchanged"}, THERE, reply(body=whole(**changed)))
     assert driven.error.code is ErrorCode.CONFLICT
     assert driven.error.message.endswith(f"not as asked for: {said}")
@@ -320,7 +320,7 @@ def test_history():
 
 
 def test_version():
-    """One version is the result as it stands; what is no object can't be used."""
+    """One version is the result as it stands; what is not an object can't be used."""
     fields = {"enterprise": "acme", "ruleset_id": 3001, "version_id": 33}
     driven = run(VERSION, fields, reply(body={"version_id": 33, "state": {"id": 3001}}))
     assert driven.shown() == ["GET /enterprises/acme/rulesets/3001/history/33"]

@@ -229,7 +229,7 @@ def test_a_number_that_json_has_no_word_for_is_refused():
 
 
 def test_manifests_are_left_out_of_results():
-    """They are large."""
+    """Results leave out the manifests of a snapshot, which are large."""
     assert "manifests" in CREATE.unreported
 
 

@@ -326,7 +326,7 @@ def test_list_follows_every_page():
 
 
 def test_reads():
-    """One request each; an answer that did not change is unchanged, one that is no object can't be used."""
+    """One request each; an answer that did not change is unchanged, one that is not an object can't be used."""
     assert run(GET, HOOK, reply(body=hook())).shown() == ["GET /orgs/acme-eng/hooks/7"]
     config = run(GET_CONFIG, HOOK, reply(body=hook()["config"], is_unchanged=True))
     assert config.shown() == ["GET /orgs/acme-eng/hooks/7/config"]

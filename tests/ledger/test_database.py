@@ -77,7 +77,7 @@ def test_it_says_whose_it_is(run_dir):
     ],
 )
 def test_a_foreign_file_is_refused(run_dir, content: bytes, match: str):
-    """A `ledger.db` that is no database, or cut within its first bytes, is refused and stays as it is
+    """A `ledger.db` that is not a database, or cut within its first bytes, is refused and stays as it is
     (failures.md row 46)."""
     (run_dir / "ledger.db").write_bytes(content)
     refused(run_dir, match)

@@ -81,7 +81,7 @@ def test_a_lost_log_is_refused_where_the_seal_is_behind(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_process_leaves_is_not_refused(tmp_path: Path) -> None:
-    """failures.md row 42: lines without their commit, and a seal that is behind or not there yet, are no damage."""
+    """failures.md row 42: lines without their commit, and a seal that is behind or missing, are no sign of damage."""
     newest = at_work(tmp_path, is_checkpointed=False)[-1]
     with opened(newest, writes=WRITES) as ledger:
         ledger.commit([intent(6)])

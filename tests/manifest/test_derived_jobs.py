@@ -35,7 +35,8 @@ def test_each_entry_or_each_item():
 
 
 def test_paths_and_literals():
-    """Paths reach into objects and lists at any depth of `map`; what leads nowhere is no field; the rest is literal."""
+    """Paths reach into objects and lists at any depth of `map`; one that leads nowhere is not a field; the rest is
+    literal."""
     fields = {
         "id": "item.id",
         "config": {"url": "item.person.name", "gone": "result.nothing.at.all"},

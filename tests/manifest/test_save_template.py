@@ -161,7 +161,7 @@ def test_names_can_really_be_made(tmp_path):
 
 
 def test_fields_are_named_as_users_name_them():
-    """A field whose name is no Python name, such as `enterprise-team`, names files like any other."""
+    """A field whose name is not a Python name, such as `enterprise-team`, names files like any other."""
     get = GetTeamOrganization()
     item = AssignmentItem(enterprise="acme", enterprise_team="ent:platform", org="acme-eng")
     job = a_job(get, [], save="{enterprise}/{enterprise-team}/{org}.json")

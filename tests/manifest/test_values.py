@@ -82,7 +82,7 @@ def test_base_urls_have_one_spelling(text, url):
     ],
 )  # fmt: skip
 def test_other_base_urls_are_refused(text):
-    """Whatever is no plain address of a platform is refused, and a password in it is not repeated."""
+    """Whatever is not a plain address of a platform is refused, and a password in it is not repeated."""
     with pytest.raises(ValueError, match=r"HOST/api/v3|plain http") as caught:
         base_url(text)
     assert "hunter2" not in str(caught.value)
@@ -135,7 +135,7 @@ def test_sources_of_credentials():
     ],
 )
 def test_a_token_is_never_repeated(text):
-    """What is no source may be the token itself: it is refused without being repeated (failures.md row 61)."""
+    """What is not a source may be the token itself: it is refused without being repeated (failures.md row 61)."""
     with pytest.raises(ValueError, match="expected") as caught:
         credential_source(text, Path())
     assert "hunter2" not in str(caught.value)

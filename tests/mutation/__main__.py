@@ -35,7 +35,7 @@ ROOT: Final = Path(__file__).parents[2]
 WANTED: Final = 0.9
 SURVIVED, NOTICED = 0, 1
 PATIENCE, LEAST_S = 8.0, 30.0
-"""A mutant may take so many times what the tests take without it, and at least so long (seconds)."""
+"""A mutant may take the former times what the tests take without it, and at least the latter (seconds)."""
 OPTIONS: Final = [
     "-x", "-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--no-summary", "--assert=plain",
 ]  # fmt: skip

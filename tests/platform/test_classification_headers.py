@@ -18,7 +18,7 @@ from bulk.platform.classification import (
     request_headers,
     retry_after_s,
 )
-from bulk.urls import has_next_link, next_link, within_base
+from bulk.urls import _next_target, has_next_link, within_base
 
 BASE = "https://code.example.com/api/v3"
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=UTC).timestamp()
@@ -222,7 +222,8 @@ CURRENT = "/orgs/acme/hooks?per_page=100"
 )
 def test_the_next_page_is_found_as_rfc_8288_says(header, expected):
     """The link whose relations hold `next`, absolute or relative, whatever stands around it."""
-    assert next_link({"link": header}, BASE, CURRENT) == expected
+    target = _next_target({"link": header})
+    assert (target if target is None else within_base(target, BASE, CURRENT)) == expected
 
 
 def test_the_port_that_a_scheme_means_may_be_left_out():
@@ -274,9 +275,7 @@ ASTRAY = [
 def test_a_link_that_leads_elsewhere_is_not_followed(target):
     """failures.md row 12: another host, scheme, port or path, a user name, `..` in disguise: not followed, and told."""
     assert within_base(target, BASE, CURRENT) is None
-    headers = {"link": f'<{target}>; rel="next"'}
-    assert next_link(headers, BASE, CURRENT) is None
-    assert has_next_link(headers)
+    assert has_next_link({"link": f'<{target}>; rel="next"'})
 
 
 def test_having_no_next_page_differs_from_a_refused_one():
@@ -310,5 +309,5 @@ def test_no_target_leads_out_of_the_base(target, base):
 @example("<" * 5000)
 @example("<a>;" + ' x="' * 2000)
 def test_no_link_header_makes_it_raise(header):
-    """failures.md row 12: garbage in a Link header is no next page, and takes no time."""
-    next_link({"link": header}, BASE, CURRENT)
+    """failures.md row 12: garbage in a Link header is not a next page, and takes no time."""
+    has_next_link({"link": header})

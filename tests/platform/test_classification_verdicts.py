@@ -231,6 +231,18 @@ templates = st.sampled_from(
 )
 
 
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        ({}, "the answer (status 200) broke off"),
+        ({"content-encoding": "zstd"}, "the answer (status 200) broke off, or its bytes are not in the coding (zstd)"),
+    ],
+)
+def test_a_body_in_another_coding_is_told_from_one_that_broke_off(headers, told):
+    """A person reads which coding a gateway names: nothing was offered but gzip and deflate."""
+    assert classify(READ, Reply(status=200, headers=headers, is_truncated=True), "service").message == told
+
+
 @given(template=templates, name=names, status=st.sampled_from([403, 404, 409, 422]))
 def test_names_in_a_message_change_nothing(template, name, status):
     """A refusal that quotes a name is a refusal, whatever that name is: nothing pauses, nothing is sent again."""
@@ -373,7 +385,7 @@ def test_a_verdict_can_be_had_for_everything(request_, status, headers, body, is
     ],
 )
 def test_a_403_names_the_permission_that_it_takes(status: int, message: str, told: str, shown: str) -> None:
-    """What `X-Accepted-GitHub-Permissions` says follows the message of a refusal, and of nothing else; text that is no
-    list of permissions is left out."""
+    """What `X-Accepted-GitHub-Permissions` says follows the message of a refusal, and of nothing else; text that is not
+    a list of permissions is left out."""
     found = verdict(status, says(message), x_accepted_github_permissions=told)
     assert found.message == shown

@@ -29,7 +29,7 @@ def now() -> float:
 
 
 async def flight(all_: Deadlines, seconds: float, log: list[str]) -> None:
-    """Something that takes so long and is enclosed by a flight, as `Transport` does it."""
+    """Something that takes `seconds` and is enclosed by a flight, as `Transport` does it."""
     one = all_.begin()
     try:
         await anyio.sleep(seconds)

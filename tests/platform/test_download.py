@@ -266,7 +266,7 @@ async def test_a_proxy_that_refuses_means_nothing_was_sent(open_transport, token
 
 @pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1080", "http://", "http://[bad"])
 async def test_a_proxy_of_another_kind_is_told(open_transport, monkeypatch, proxy):
-    """failures.md row 72: a proxy that is no HTTP proxy is an error of the user's, told before anything is sent."""
+    """failures.md row 72: a proxy that is not an HTTP proxy is an error of the user's, told before anything is sent."""
     monkeypatch.setenv("HTTP_PROXY", proxy)
     with pytest.raises(UsageError, match="proxy"):
         async with open_transport("http://code.example.com/api/v3", trust_env=True):

@@ -84,7 +84,7 @@ async def seen_closed(transport) -> None:
 
 @METHODS
 async def test_an_answer_that_nobody_asked_for_is_never_taken(open_transport, token, method):
-    """Bytes that arrive on an idle connection are no answer to the next request, which goes out on another one."""
+    """Bytes that arrive on an idle connection are not an answer to the next request, which goes out on another one."""
     stray_sent = anyio.Event()
 
     async def conversation(peer: Peer) -> None:

@@ -202,7 +202,7 @@ async def test_what_is_no_json_is_a_body_that_cant_be_used(open_transport, body)
 
 @pytest.mark.parametrize("page", [b"<!DOCTYPE html><html><b>tok</b></html>", b'{"message": "looks like JSON"}'])
 async def test_a_web_page_is_never_read_as_json(open_transport, page):
-    """failures.md row 24: HTML from a proxy is no message and no JSON, whatever it holds."""
+    """failures.md row 24: HTML from a proxy is neither a message nor JSON, whatever it holds."""
     failed = await reply_to(open_transport, answer(page, status=502, content_type="text/html; charset=utf-8"))
     assert (failed.status, failed.body) == (502, None)
     succeeded = await reply_to(open_transport, answer(page, content_type="text/html"))

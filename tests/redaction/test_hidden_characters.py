@@ -57,6 +57,22 @@ def test_no_secret_is_whole_when_they_are_left_out(secret: str, seed: int, is_as
     assert not registry.is_in(orjson.dumps(message.encode("utf-8", "replace").decode()))
 
 
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize("is_ascii", [True, False])
+@pytest.mark.parametrize("secret", [TOKEN, SECRET])
+def test_none_of_them_hides_a_secret_where_it_is_the_only_one(secret: str, is_ascii: bool, hidden: str) -> None:
+    """failures.md rows 62, 63: JSON may hold DEL as it is, and nothing else marks such a text."""
+    registry, split = known(), f"{secret[:9]}{hidden}{secret[9:]}"
+    text = json.dumps(split, ensure_ascii=is_ascii).encode("utf-8", "surrogatepass")
+    for result in (b"[%s]", b"{%s:1}", b'{"content":%s}'):
+        line = b'{"job":"a","index":3,"id":null,"result":%s,"error":null}\n' % (result % text)
+        clean, _ = registry.redact_lines(bytearray(line), [len(line)], [0])
+        for each in (bytes(clean), registry.redact_json(b"[%s]" % text)):
+            assert secret not in shown(
+                json.dumps(json.loads(each.decode("utf-8", "surrogatepass")), ensure_ascii=False)
+            )
+
+
 @pytest.mark.parametrize(
     "text", ["naïve ’quotes’ — 你好\u00a0!", "👩\u200d🔬 and \u200b nothing", "\x1b[1mbold\x1b[0m"]
 )

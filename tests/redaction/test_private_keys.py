@@ -21,7 +21,7 @@ WAYS = sorted(spellings_of(_SMALL))
 
 @functools.cache
 def key_of(bits: int) -> rsa.RSAPrivateKey:
-    """A key of so many bits, made where it is needed: a large one takes half a second, and every process collects."""
+    """A key of `bits` bits, made where it is needed: a large one takes half a second, and every process collects."""
     return _SMALL if bits == BITS[0] else rsa.generate_private_key(public_exponent=65537, key_size=bits)
 
 

@@ -142,7 +142,7 @@ def test_a_run_in_another_process_is_running(new_run):
 
 
 def test_epochs_add_up(new_run):
-    """Requests, repeats, settled answers and budgets are those of all epochs; a pause is no active time."""
+    """Requests, repeats, settled answers and budgets are those of all epochs; a pause is not active time."""
     run = new_run(readmes=2)
     run.epoch([finished(0)], exit_code=130, requests=10, retries=2, settled=1, buckets=(bucket(used=9),))
     later = START + 100_000

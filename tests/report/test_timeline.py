@@ -11,7 +11,7 @@ NOTHING = [0] * 12
 
 
 def at(second: float, succeeded: int = 0, **fields):
-    """The status of a run at that second, in which so many items have succeeded."""
+    """The status of a run at that second, in which `succeeded` items have succeeded."""
     jobs = (job_status(outcomes={"succeeded": succeeded, "failed": 1}),)
     return status(START + second, jobs=jobs, **fields)
 

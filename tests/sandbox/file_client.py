@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bulk.sandbox.git.repositories import Repositories
+from bulk.sandbox.git.revision import Person
+
 if TYPE_CHECKING:
+    from bulk.sandbox.git.repository import Change
     from tests.sandbox.conftest import Platform, Reply
 
 OWNER, MEMBER, ADMIN, READ_ONLY = "sbx-org-owner", "sbx-member", "sbx-site-admin", "sbx-read-only"
@@ -51,6 +55,17 @@ class FileClient:
     def git(self, repository: str, *arguments: str) -> str:
         """The output of the real `git` in the repository `OWNER/NAME`."""
         return git(self.home(repository), *arguments)
+
+
+def plant(files: FileClient, changes: dict[str, Change | None]) -> None:
+    """Commit to hello-world behind the interface's back: what a PUT can't make."""
+    context = files.platform.sandbox.context
+    organization = context.state.organization("acme-eng")
+    assert organization is not None
+    repository = context.state.repository(organization, "hello-world")
+    assert repository is not None
+    writer = Person("t", "t@example.com", 1_700_000_000)
+    context.get(Repositories).git(repository).commit("main", changes, "plant", writer, writer)
 
 
 def git(home: Path, *arguments: str) -> str:

@@ -37,7 +37,7 @@ class Receiver:
     came: anyio.Event = field(default_factory=anyio.Event)
 
     async def wait(self, count: int) -> list[Posted]:
-        """Come back when so many requests have come."""
+        """Come back when `count` requests have come."""
         with anyio.fail_after(60):
             while len(self.posted) < count:
                 await self.came.wait()

@@ -47,7 +47,7 @@ def drained(one: Scheduler) -> list[tuple[int, int]]:
 
 
 def test_only_what_joined_is_offered() -> None:
-    """A stream is offered part by part, in any order; nothing left is no end before the board says so."""
+    """A stream is offered part by part, in any order; nothing left is not an end before the board says so."""
     progress, board = [JobProgress(20, bytearray(3))], SharedBoard()
     progress[0].leave_all()
     one = Scheduler([Job(0, "a", Write())], progress, lambda _: ListStream(0, 20), ListIndex([]), 8, board)

@@ -61,7 +61,7 @@ def linked(jobs: Sequence[Job], keys: Keys) -> list[Links]:
 
 
 class Made:
-    """A scheduler that has begun, over jobs of so many items; `rows` (job, index, lane) are those with lanes, `before`
+    """A scheduler that has begun, over jobs of these sizes; `rows` (job, index, lane) are those with lanes, `before`
     is the progress of an earlier process, and what did not succeed there by the number of its job."""
 
     def __init__(

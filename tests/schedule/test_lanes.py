@@ -205,7 +205,7 @@ def test_the_cost_of_an_item_is_learnt() -> None:
     start=st.integers(0, 95),
 )
 def test_the_next_item_that_is_left(items: int, done: set[int], copies: set[int], start: int) -> None:
-    """Found without looking at each: the first without an outcome, and the first of those that is no copy."""
+    """Found without looking at each: the first without an outcome, and the first of those that is not a copy."""
     size = items // 8 + 1
     progress = JobProgress(items, bytearray(size))
     done, copies = ({index for index in each if index < items} for each in (done, copies))

@@ -2,8 +2,8 @@
 
 What belongs to no single endpoint stands in `ANYWHERE`: an unknown version or malformed JSON (400), no or bad
 credentials (401), missing permission and limits (403), what is not there or not to be known of (404), a body that is
-too large (413). A combination that is not here is no answer of the platform. Source: specification, Endpoints, Errors
-and Authentication; docs/open-points.md for what these leave open.
+too large (413). A combination that is not here is not an answer of the platform. Source: specification, Endpoints,
+Errors and Authentication; docs/open-points.md for what these leave open.
 """
 
 from __future__ import annotations

@@ -290,7 +290,7 @@ def test_an_answer_that_is_not_the_platforms_is_caught(seen: Observed, said: str
 
 
 def test_an_endpoint_without_a_schema_is_caught() -> None:
-    """A route of the sandbox that nobody wrote a schema for is no endpoint."""
+    """A route of the sandbox that nobody wrote a schema for is not an endpoint."""
     lacking = Checker({name: answers for name, answers in ENDPOINTS.items() if name != RATE_LIMIT})
     fault = lacking.fault(observed(RATE_LIMIT, 200, {}))
     assert fault is not None

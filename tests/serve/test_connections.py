@@ -1,4 +1,4 @@
-"""Whoever opens connections and says nothing, says it slowly, or says what is no request, keeps nobody out."""
+"""Whoever opens connections and says nothing, says it slowly, or says what is not a request, keeps nobody out."""
 
 import logging
 import socket
@@ -16,7 +16,7 @@ WAIT_S = 10.0
 
 
 def opened(asker: Asker, sent: bytes) -> socket.socket:
-    """A connection on which so much was sent."""
+    """A connection on which `sent` was sent."""
     made = socket.create_connection(("127.0.0.1", asker.port), timeout=WAIT_S)
     made.sendall(sent)
     return made
@@ -47,7 +47,7 @@ def test_who_does_not_ask_is_sent_away(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_who_asks_no_more_is_sent_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection that has asked stays for a while, and then is closed, whether half a head follows or nothing."""
-    monkeypatch.setattr(connections, "FIRST_S", 0.2)
+    monkeypatch.setattr(connections, "FIRST_S", 1.0)  # the request comes within this time
     monkeypatch.setattr(connections, "IDLE_S", 0.2)
     with asking(tmp_path, cache=tmp_path / "cache") as asker:
         for more in (b"", b"GET / HT"):

@@ -17,7 +17,7 @@ SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "events.schema.json"
 
 
 def told(run: Run, position: str | None = None, most: int | None = None) -> list[dict[str, Any]]:
-    """The next events, at most so many."""
+    """The next events, at most `most`."""
     start = Position() if position is None else Position.from_text(position)
     return [json.loads(line) for line, _ in since(run.view, start)][:most]
 
@@ -52,7 +52,7 @@ def test_what_is_no_position_is_refused(tmp_path: Path, position: str) -> None:
     """A position is what a line carries; anything else is an error with its place, exit 2."""
     Run(tmp_path / "run").epoch([finished()])
     ran = Home(tmp_path).run("watch", "run", "--events", "--after", position)
-    assert (ran.exit_code, "is no position" in ran.err) == (2, True)
+    assert (ran.exit_code, "is not a position" in ran.err) == (2, True)
 
 
 def test_a_run_that_has_ended_is_told_to_its_end(tmp_path: Path) -> None:

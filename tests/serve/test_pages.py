@@ -285,7 +285,7 @@ def test_a_hostile_name_is_data(asker: Asker) -> None:
 
 @pytest.mark.parametrize("after", ["x", "1", "1:2:3", "-1", "1:x"])
 def test_a_page_that_never_was_is_refused(asker: Asker, after: str) -> None:
-    """What is no key of a page is said to be none."""
+    """What is not a key of a page is said to be none."""
     assert asker.get(f"/runs/small/items?after={after}").status == 400
 
 

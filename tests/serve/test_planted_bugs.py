@@ -34,7 +34,7 @@ class _Echoing(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         is_item = self.path.endswith("/readme")
         token = self.headers.get("Authorization", "").rpartition(" ")[2]
-        body = json.dumps({"message": f"{token} is no good token" if is_item else "Not Found"}).encode()
+        body = json.dumps({"message": f"{token} is not a good token" if is_item else "Not Found"}).encode()
         self.send_response(422 if is_item else 404)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -67,7 +67,7 @@ def no_secret_reaches_the_page(folder: Path, secret: str) -> None:
         told += [asker.get(f"/runs/run/items{query}").body for query in ("", "?q=token", "?q=planted", "/map/0")]
         told.append(asker.send("GET", "/metrics", {"Authorization": f"Bearer {asker.served.metrics_key}"}).body)
     told += [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
-    assert b"is no good token" in told[4]
+    assert b"is not a good token" in told[4]
     assert not any(found_in(body, (secret,)) for body in told), "the secret was told"
 
 

@@ -152,7 +152,7 @@ def test_a_child_that_cannot_start_says_why(home: Home) -> None:
 
 
 def test_what_no_command_line_can_hold_is_refused(home: Home) -> None:
-    """A job whose name no argument can be is no job, and a child that the system does not start says why."""
+    """A job whose name no argument can be is not a job, and a child that the system does not start says why."""
     write_small(home.folder / "run")
     with serving(home) as asker:
         refused = asker.post("/runs/run/retry", {"job": "a\0b"})

@@ -65,7 +65,7 @@ class Counted(Window):
         return is_free
 
     def take_away(self, count: int, now: float) -> None:
-        """Somebody else takes so many, or what is there."""
+        """Somebody else takes `count`, or what is there."""
         for _ in range(count):
             self.taken += Window.take(self, now)
 
@@ -114,7 +114,7 @@ class Hours:
 
 
 def spend(folder: Path, hours: Hours) -> Spent:
-    """Run the engine for so long."""
+    """Run the engine for those hours."""
 
     async def main() -> Spent:
         limits = dict.fromkeys(CATEGORIES, RateLimit(hours.limit, hours.window_s))

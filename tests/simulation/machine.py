@@ -41,7 +41,7 @@ FATES: Final = {
     "limited": answer(429, b'{"message": "a secondary rate limit"}', "application/json", Retry_After="2"),
 }
 MOST_IN_A_ROW = 3
-"""A request is spared after so many misfortunes."""
+"""A request is spared after this many misfortunes."""
 TOKENS = tuple(f"token-{number}" for number in range(12))
 MOST_RESUMES = 12
 ITEMS = st.lists(st.tuples(st.sampled_from(Kind), st.integers(0, LANES - 1)), min_size=6, max_size=16)

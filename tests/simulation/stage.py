@@ -128,11 +128,11 @@ class Stage:
             self._ended.set()
 
     def pass_time(self, seconds: float) -> None:
-        """So many virtual seconds."""
+        """Let `seconds` of virtual time pass."""
         self.do(lambda: asyncio.sleep(seconds))
 
     def pass_turns(self, turns: int) -> None:
-        """So many turns of the loop, or until the run ends: the next thing happens between two of them."""
+        """Let the loop turn `turns` times, or until the run ends: the next thing happens between two turns."""
 
         async def turn() -> None:
             loop, reached = self._loop, asyncio.Event()

@@ -26,7 +26,7 @@ from tests.simulation.world import HOURS, SteppedLoop, World, now, simulate, wor
 
 MOST_RESUMES = 400
 LONG_WINDOWS = 30
-"""Windows of every other seed are so many times as long: with limits it takes about an hour."""
+"""Windows of every other seed are this many times as long: with limits it takes about an hour."""
 MOST_S = 10 * HOURS
 """A seed that is not at its end by then hangs (virtual seconds)."""
 

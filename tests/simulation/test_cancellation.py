@@ -59,7 +59,7 @@ class Rough:
 
 
 async def cancel_at(made: World, manifest: Path, turns: int, cancel: Cancel) -> bool:
-    """Run, and call `cancel` so many turns after it began; whether it was still going on then."""
+    """Run, and call `cancel` `turns` turns after it began; whether it was still going on then."""
     loop, runs = running_loop(), len(made.runs)
     last, was_reached = None, False
     with anyio.CancelScope() as scope:

@@ -181,7 +181,7 @@ def test_the_files_of_the_bundle_come_along(place, tmp_path):
 
 
 def test_an_export_is_whole_or_not_there(place, tmp_path):
-    """A folder that is there stays as it is; what an export that was killed left is no obstacle."""
+    """A folder that is there stays as it is; what an export that was killed left is not an obstacle."""
     place.opened(0).commit([record(0)])
     out = tmp_path / "out"
     exported(place, out)

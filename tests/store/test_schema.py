@@ -116,7 +116,7 @@ def test_a_schema_of_somebody_else_is_left_alone(postgres):
         with store.using() as connection:
             connection.execute("CREATE SCHEMA bulk")
             connection.execute("CREATE TABLE bulk.version (v text)")
-        with pytest.raises(RunDirectoryError, match=r"a schema bulk that is no store: name another database"):
+        with pytest.raises(RunDirectoryError, match=r"a schema bulk that is not a store: name another database"):
             schema.init(store)
         for call in (schema.refuse_other, schema.upgrade):
             with pytest.raises(RunDirectoryError, match="there is no store in"):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bulk.store.holding import Holding, Span
 from bulk.store.leases import Kind, Shard
-from bulk.store.shards import NO_LANE, UNKNOWN_ITEMS, Cut, JobToCut, cut, has_rank
+from bulk.store.shards import NO_LANE, UNKNOWN_ITEMS, Cut, JobToCut, cut
 
 
 def job(number: int, *, resource: str = "file", needs: tuple[int, ...] = (), **more) -> JobToCut:
@@ -16,6 +16,15 @@ def job(number: int, *, resource: str = "file", needs: tuple[int, ...] = (), **m
     lanes, given_items = more.get("lanes"), more.pop("items", 0)
     items = given_items if lanes is None else sum(lanes.values())
     return JobToCut(number, resource, needs, items, **more)
+
+
+def has_rank(shard: Shard, rank: int) -> bool:
+    """Whether a shard of lanes has the lane of that rank."""
+    if shard.kind is Kind.LANE:
+        return rank == shard.first
+    if rank == NO_LANE:
+        return shard.remainder == 0
+    return rank % shard.modulus == shard.remainder and rank not in shard.apart
 
 
 def holds(shard: Shard, made: Cut, each: JobToCut, rank: int) -> bool:

@@ -1,6 +1,6 @@
 """What has changed since each item was last read, field by field; the lines of a run are streamed.
 
-Drift is a field that differs between two reads. An item that can't be read is out of sight, which is no drift, and one
+Drift is a field that differs between two reads. An item that can't be read is out of sight, which is not drift, and one
 that is new in the list of items, or gone from it, is a change of the list.
 """
 
@@ -86,7 +86,7 @@ def compare_night(
 
     Args:
         before: the baseline of the last good night; None: there is none.
-        ignored: fields of results that are no drift, as `result.html_url`.
+        ignored: fields of results that are not drift, as `result.html_url`.
 
     Raises:
         RunDirectoryError: the disk is full, or a file is damaged.
@@ -113,7 +113,7 @@ class _Comparison:
         self.changes: list[ItemChange] = []
 
     def take(self, line: _Line, baseline: Baseline) -> None:
-        """Compare one item."""
+        """Compare one item with what it was when it was last read."""
         line.item.pop("id", None)
         key = key_of(line.job, line.id, line.item)
         old = baseline.get(key)
@@ -144,7 +144,7 @@ class _Comparison:
             self._tell(read, REMOVED, before_at=read.read_at)
 
     def drift(self) -> Drift:
-        """Return the counts."""
+        """Return how often each kind of difference was found (counts)."""
         return Drift(
             items=self._kinds[CHANGED],
             changes=sum(change.kind == CHANGED for change in self.changes),

@@ -125,19 +125,8 @@ def _read(path: Path, flaws: Flaws) -> Policy | None:
 
 def policy_of(text: str, stem: str, place: str, flaws: Flaws) -> Policy | None:
     """Return the policy in a text; None, with flaws noted, where it can't be used."""
-    before, given = len(flaws), dict[str, tuple[str, int]]()
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip() and not line.lstrip().startswith("--"):
-            break
-        head = _HEAD.match(line.strip())
-        if head is None:
-            continue
-        if head[1] not in FIELDS:
-            flaws.add(place, number, head[1], unknown_name(head[1], FIELDS))
-        elif head[1] in given:
-            flaws.add(place, number, head[1], f"is given twice, first in line {given[head[1]][1]}")
-        else:
-            given[head[1]] = head[2], number
+    before = len(flaws)
+    given = _given_fields(text, place, flaws)
     name = _field(given, "policy", stem)
     if not _NAME.fullmatch(name[0]):
         flaws.add(place, name[1], "policy", "expected letters, digits, hyphens, underscores and dots, at most 100")
@@ -169,6 +158,24 @@ def policy_of(text: str, stem: str, place: str, flaws: Flaws) -> Policy | None:
         is_share=limit[2] is not None,
         description=_field(given, "description", "")[0],
     )
+
+
+def _given_fields(text: str, place: str, flaws: Flaws) -> dict[str, tuple[str, int]]:
+    """Return value and line of each field that the comments before a policy's first statement give."""
+    given = dict[str, tuple[str, int]]()
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith("--"):
+            break
+        head = _HEAD.match(line.strip())
+        if head is None:
+            continue
+        if head[1] not in FIELDS:
+            flaws.add(place, number, head[1], unknown_name(head[1], FIELDS))
+        elif head[1] in given:
+            flaws.add(place, number, head[1], f"is given twice, first in line {given[head[1]][1]}")
+        else:
+            given[head[1]] = head[2], number
+    return given
 
 
 def _field(given: Mapping[str, tuple[str, int]], name: str, default: str) -> tuple[str, int]:

@@ -29,7 +29,7 @@ SPILLS = "bulk-spills-"
 _FILE = re.compile(r'Could not (?:write|sync|truncate) (?:all to )?file "([^"]+)": ([^"]+)')
 _DAMAGED = re.compile(r"""(?:read|of|in|from|Error:) file ['"]([^'"]+\.parquet)['"]""", re.IGNORECASE)
 """The message of DuckDB about a Parquet file that it can't read."""
-_NO_JSON = re.compile(r"""Malformed JSON in file "([^"]+)"|a line of (.+) is no JSON""")
+_NO_JSON = re.compile(r"""Malformed JSON in file "([^"]+)"|a line of (.+) is not JSON""")
 """The messages of DuckDB and of our own view about lines that can't be read: a query reads no other JSON file."""
 _OF_FILES = ("InvalidInputException", "IOException")
 _UNFORESEEN = "Error"
@@ -202,7 +202,7 @@ def _of_disk(kind: str, text: str) -> str:
         return f"{found[1]}: {found[2]}; free some space there"
     lines = _NO_JSON.search(_first(text))
     if lines:
-        return f"{lines[1] or lines[2]} is damaged, a line of it is no JSON: restore it from a copy"
+        return f"{lines[1] or lines[2]} is damaged, a line of it is not JSON: restore it from a copy"
     damaged = _DAMAGED.search(_first(text))
     if damaged:
         return f"{damaged[1]} is damaged: restore it from a copy, or remove it, and the others are read"

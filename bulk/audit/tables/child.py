@@ -155,7 +155,7 @@ def _lines(rows: list[tuple[Any, ...]]) -> Iterator[bytes]:
 def _encoded(row: tuple[Any, ...]) -> bytes:
     try:
         return orjson.dumps(row, _plain, _OPTIONS)
-    except orjson.JSONEncodeError:  # a number of more than 64 bits, or a text that is no UTF-8: both as texts
+    except orjson.JSONEncodeError:  # a number of more than 64 bits, or a text that is not UTF-8: both as texts
         return orjson.dumps(_told(row), _plain, _OPTIONS)
 
 

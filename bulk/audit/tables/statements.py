@@ -68,7 +68,7 @@ class Lines:
         """Return the SELECT of the rows of one operation.
 
         Each line is parsed once, into the types of this operation. The parser is lenient, so that neither a bad value
-        nor lines of other operations stop it. A line that is no JSON would become a row of NULLs, and is refused.
+        nor lines of other operations stop it. A line that is not JSON would become a row of NULLs, and is refused.
         """
         kinds = {"item": sql_type(table.item)} if table.item else {}
         result = "result"
@@ -78,7 +78,7 @@ class Lines:
         else:
             kinds["result"] = sql_type(table.result)
         fields = "".join(f", item.{name(field)} AS {name(column_of(field))}" for field in table.item)
-        damaged = f"error({text(f'a line of {self.path} is no JSON: restore the file from a copy')})"
+        damaged = f"error({text(f'a line of {self.path} is not JSON: restore the file from a copy')})"
         return (
             f"SELECT {_ENVELOPE.format(run=text(run))}{fields}, {result} AS result FROM {self._read(kinds)} "
             f"WHERE CASE WHEN job IS NULL THEN {damaged} ELSE job IN ({_texts(jobs)}) END"

@@ -93,7 +93,7 @@ def export(view: LedgerView, kind: str, out: Path) -> list[str]:
         One line for people for each thing that was written.
 
     Raises:
-        UsageError: `out` is there already, or is no place where files can be. RunDirectoryError: the disk is full.
+        UsageError: `out` is there already, or is not a place where files can be. RunDirectoryError: the disk is full.
     """
     if out.exists() and not (kind == "parquet" and out.is_dir() and not any(out.iterdir())):
         raise UsageError(f"--out {out}: is there already; name a new {'folder' if kind == 'parquet' else 'file'}")

@@ -372,7 +372,7 @@ def _limits(kind: types.Type, said: Mapping[str, Any]) -> Iterator[str]:
 def _span(least: float | None, most: float | None, unit: str) -> Iterator[str]:
     if least is not None and least == most:
         yield f"exactly {most} {unit}".rstrip()
-    elif least == 1 and most is None:
+    elif least == 1 and most is None and unit:
         yield "not empty"
     elif least is not None and most is not None:
         yield f"{least} to {most} {unit}".rstrip()

@@ -71,14 +71,16 @@ def _refuse_taken(out: Path | None) -> None:
     """Refuse a file that a plan can't be written to, before anything is looked at.
 
     Raises:
-        UsageError: the file exists and is no plan, or can't be written.
+        UsageError: the file exists and is not a plan, or can't be written.
     """
     from bulk.engine.agreement import plan_file
 
     if out is None:
         return
     if out.is_file() and not plan_file.is_plan(out):
-        raise UsageError(f"-o: {out} exists already and is no plan, so that it is not overwritten; name another file")
+        raise UsageError(
+            f"-o: {out} exists already and is not a plan, so that it is not overwritten; name another file"
+        )
     try_out("-o", out)
 
 

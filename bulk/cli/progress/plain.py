@@ -1,4 +1,4 @@
-"""Progress for outputs that are no terminal: a complete line every few seconds, or JSON lines for programs."""
+"""Progress for outputs that are not a terminal: a complete line every few seconds, or JSON lines for programs."""
 
 from collections.abc import Iterator
 from typing import Protocol

@@ -1,7 +1,7 @@
 """The file of a live plan: what was looked at, and who agreed to it. It holds no content and no secret.
 
 A plan is pinned to its manifest, its items and the platform, and for each item to what was seen: a verdict and 16 bytes
-of a digest. An approval is for the digest of the plan. A file in which a byte was changed is no plan any more.
+of a digest. An approval is for the digest of the plan. A file in which a byte was changed is not a plan any more.
 """
 
 import base64
@@ -111,7 +111,7 @@ def read_plan(path: Path) -> PlanFile:
     """Return the plan in a file.
 
     Raises:
-        UsageError: the file can't be read. RunDirectoryError: the file is no plan, or it was changed.
+        UsageError: the file can't be read. RunDirectoryError: the file is not a plan, or it was changed.
     """
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is not a regular file; name the file that `bulk plan MANIFEST --live -o` has written")
@@ -121,7 +121,7 @@ def read_plan(path: Path) -> PlanFile:
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}") from None
     except msgspec.MsgspecError as error:
-        raise RunDirectoryError(f"{path} is no plan of `bulk plan --live -o`, or it is damaged ({error})") from None
+        raise RunDirectoryError(f"{path} is not a plan of `bulk plan --live -o`, or it is damaged ({error})") from None
     approval = plan.approval
     is_sealed = approval is None or approval.seal == _seal(plan.digest, approval.who, approval.at)
     if plan.digest != _digest(plan) or not is_sealed or data != _text(plan):

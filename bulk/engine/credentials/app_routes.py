@@ -42,7 +42,7 @@ async def open_plain(
     credentials: Mapping[str, AnyCredential],
     governor: Governor,
 ) -> None:
-    """Open an account for every credential in use that is no App, and read its token (raises CredentialMissing)."""
+    """Open an account for every credential in use that is not an App, and read its token (raises CredentialMissing)."""
     needed: dict[str, set[str]] = {}
     for job in jobs:
         used = credentials[job.credential]

@@ -75,7 +75,7 @@ async def ask_limits(
     """Ask for the limits of each credential; of the first one `asks` times, to time all answers but the very first.
 
     Args:
-        may_be_silent: questions that leave and get no answer, or one that tells no limits, are no error.
+        may_be_silent: questions that leave and get no answer, or one that tells no limits, are not an error.
 
     Raises:
         BulkError: the platform can't be reached, or refuses a credential or the question.
@@ -108,8 +108,8 @@ async def ask_limits(
 
 
 async def _ask(transport: Transport, token: Secret, came: _Answers, clock: Clock, asks: int) -> Reply | Failure:
-    """Ask `asks` times, and return the newest answer with the status of the first one that is no 5xx; a failure where
-    none came."""
+    """Ask `asks` times, and return the newest answer with the status of the first one that is not a 5xx; a failure
+    where none came."""
     answer: Reply | Failure = NOT_ASKED
     silent = 0
     for _ in range(asks):

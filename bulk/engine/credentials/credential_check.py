@@ -28,7 +28,8 @@ from bulk.platform.transport import Transport
 YES, UNKNOWN = "yes", "can't be known"
 REFUSED = "no: the platform refused it (401); it has ended, was revoked, or belongs to another platform"
 PUBLIC_ONLY = f"{UNKNOWN}: without the scope repo, public repositories only"
-EXPIRATION = "github-authentication-token-expiration"
+EXPIRATION, APPLICATION = "github-authentication-token-expiration", "x-oauth-client-id"
+"""The headers that tell when a token ends, and the OAuth application that it was made for."""
 NOW_S = 300.0
 """An end this near the present is ignored (seconds): for a token without an end, the header shows the present time."""
 WIDER: Mapping[str, tuple[str, ...]] = {
@@ -72,6 +73,7 @@ class _Token:
     payer: str
     scopes: frozenset[str] | None
     is_site_admin: bool
+    is_oauth: bool
     ends_at: float | None
     left: Mapping[str, int]
 
@@ -123,7 +125,7 @@ def lacking_scopes(
         credential = credentials[name]
         members = credential.members if isinstance(credential, PoolCredential) else (name,)
         tokens = {
-            each: _Token("", scopes[each], is_site_admin=True, ends_at=None, left={})
+            each: _Token("", scopes[each], is_site_admin=True, is_oauth=False, ends_at=None, left={})
             for each in members
             if each in scopes
         }
@@ -169,6 +171,7 @@ async def _ask(secret: Secret, transport: Transport, ends_at: float | None) -> _
         f"user {login} ({number})" if login else "unknown",
         scopes_told(user),
         body.get("site_admin") is True,
+        APPLICATION in user.headers,
         ends_at or _end(user),
         left,
     )
@@ -190,7 +193,7 @@ def _judged(job: Job, token: _Token) -> str:
     access = job.operation.access
     if access is None or (token.scopes is None and access.permission is not None):
         return UNKNOWN
-    if token.scopes is None:
+    if token.scopes is None or (access.is_for_classic and token.is_oauth):
         return "no: needs a classic token"
     if access.is_for_site_admins and not token.is_site_admin:
         return "no: needs a site administrator"

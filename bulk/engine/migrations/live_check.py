@@ -1,7 +1,7 @@
 """Checks whether the platform is still as a run has left it: `bulk verify RUN --live`.
 
 Every item that wrote is looked at again as in a live plan (`live_plan.py`), with nothing but reads. An item that would
-write now has moved. A thing that a later item of the same run has written over is no difference.
+write now has moved. A thing that a later item of the same run has written over is not a difference.
 """
 
 import tempfile

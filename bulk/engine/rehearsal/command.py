@@ -28,7 +28,8 @@ PROBES = 10
 """Reads that are sent to learn latencies from (count)."""
 LONG = 20_000
 SEEDS = ((2_000, 20), (LONG, 5))
-"""How often a run with fewer than so many items is rehearsed (counts): 20 ends span the real one nine times in ten."""
+"""A run with fewer items than the former is rehearsed as often as the latter says (counts): 20 ends span the real one
+nine times in ten."""
 
 
 @dataclass(frozen=True, slots=True)

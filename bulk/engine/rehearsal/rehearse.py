@@ -96,7 +96,7 @@ class _NoLedger:
     first: dict[int, float] = field(default_factory=dict)
 
     def commit(self, batch: Sequence[Entry], *_: object) -> None:
-        """Note the time."""
+        """Note when items of each job ended first and last; nothing is written."""
         now = self.clock.monotonic()
         for entry in batch:
             if type(entry) is Record:
@@ -112,11 +112,11 @@ class _NoLedger:
         return dict.fromkeys(indexes, READ_LINE)
 
     def timeline(self, *, newest: bool = False) -> list[Any]:
-        """Return nothing."""
+        """Return an empty list: a rehearsal has no earlier samples."""
         return []
 
     def planned_from(self, guess: float | None) -> float | None:
-        """Return the guess."""
+        """Return `guess`: no earlier process has begun the run."""
         return guess
 
 

@@ -252,7 +252,7 @@ class LiveForecast:
             window_s=self.window_s(permit_queue, now),
             reset_at=wall + reset_s,
             opens_at=opens_at,
-            is_even=governor.policy.is_even,
+            is_even=governor.user_limits.is_even,
         )
 
     def _pooled(self, pool: str, category: str, now: float, wall: float) -> Budget | None:

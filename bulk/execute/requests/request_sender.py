@@ -24,8 +24,8 @@ from bulk.execute.requests.retry_budget import Served
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Permit
-from bulk.govern.policy import Draining
 from bulk.govern.poll_intervals import PollIntervals
+from bulk.govern.user_limits import Draining
 from bulk.model import BodyFile, Effect, ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request
 from bulk.platform.cache.cache_entry import BY_DATE, BY_ETAG, CacheEntry
 from bulk.platform.cache.validators import ValidatorStore

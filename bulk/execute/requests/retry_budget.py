@@ -12,8 +12,8 @@ RESTARTS = 8
 RESTARTS_IN_TROUBLE = 50
 """How often it starts over while the platform serves nobody: a quarter of an hour of pauses (failures.md row 25)."""
 WRONG_MOST_S = 120.0
-"""How long an item that nobody else was served beside may get answers that prove nothing, one after the other and at
-least as many as count where others are served (seconds). They are no outage, in which nothing is answered or 5xx."""
+"""An item is given up after answers of success that prove nothing for this time (seconds), even if the platform serves
+no other item meanwhile: that is not an outage, in which all answers are 5xx or none come."""
 
 
 def weight(before: Served, after: Served) -> float:

@@ -1,1 +1,1 @@
-"""Writes: how they are sent and settled, and what later ones have to know of earlier ones."""
+"""Writes: how one without an answer is settled, and what later writes have to know of earlier ones."""

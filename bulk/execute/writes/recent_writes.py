@@ -10,9 +10,9 @@ not believe that its like is there while that may just have been deleted, nor th
 what the run has created last in it. A thing that was just created counts as changed.
 
 A platform may show a new organization or configuration only a moment after its 201: a request for it at once gets
-404. So within the settle time of a creation a 404 whose path names what was created is no answer yet: the item starts
-over, with growing pauses. After that time, and for everything else, a 404 is final. Numbers are counted for each kind,
-and some for each organization: a thing with a number is known by the place where it lies. Pure; monotonic times
+404. So within the settle time of a creation a 404 whose path names what was created is not an answer yet: the item
+starts over, with growing pauses. After that time, and for everything else, a 404 is final. Numbers are counted for each
+kind, and some for each organization: a thing with a number is known by the place where it lies. Pure; monotonic times
 come in. Source: failures.md rows 7, 21, 22.
 """
 

@@ -19,7 +19,7 @@ from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.writes.recent_writes import CREATES
 from bulk.execute.writes.refused_writes import SECOND_LOOK_S, RefusedWrites
-from bulk.govern.policy import Draining
+from bulk.govern.user_limits import Draining
 from bulk.model import (
     UNSEEN,
     Effect,
@@ -57,7 +57,7 @@ _REFUSED = frozenset((401, 403, 422, 429))
 _MAY_TAKE_TIME = frozenset((Effect.MOVE, Effect.ORDERED, Effect.SET))
 """Effects that the platform may bring about in the background."""
 REFUSED_FROM = 300
-"""Statuses below are no refusal, but may show less than was asked for."""
+"""Statuses below are not a refusal, but may show less than was asked for."""
 READINGS = 2
 """Readings before their result is believed (count): a single answer may be another's, or a gateway's."""
 

@@ -30,7 +30,7 @@ CONTESTED_SHARE = 0.1
 
 @dataclass(slots=True)
 class Bucket:
-    """What is left of one category for one credential, until its reset.
+    """What is left of one category for one payer, until its reset.
 
     Attributes:
         limit: requests in a window (count).

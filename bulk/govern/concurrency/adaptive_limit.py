@@ -180,7 +180,7 @@ class AdaptiveLimit:
             self.is_regrowing, self.goal = True, float(self.most)
 
     def answered(self, latency_s: float, *, is_found: bool = True) -> None:
-        """Note a good answer that took `latency_s` seconds; `is_found`: the answer is no refusal."""
+        """Note a good answer that took `latency_s` seconds; `is_found`: the answer is not a refusal."""
         if self.is_doubtful and is_found:
             self.is_doubtful = False
             self._begin_at(max(self.limit, float(START)))

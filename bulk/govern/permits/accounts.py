@@ -81,7 +81,7 @@ class Permit:
         generation: number of the account's token that the request is sent with.
         granted: when the permit was given (monotonic seconds).
         is_probe: nothing was left, and the request is a probe.
-        is_settling: the request looks what became of a lost write: a pause does not hold it.
+        is_settling: the request reads what became of a lost write: a pause does not hold it.
     """
 
     __slots__ = ("generation", "granted", "is_probe", "is_settling", "mark", "queue", "token", "window")
@@ -110,7 +110,7 @@ class PermitQueue:
     Attributes:
         bucket: None while nothing is known, or where the platform limits nothing.
         tokens: leased tokens, which pay where other workers share the bucket; `bucket` is then as last seen.
-        settlers: workers that look what became of a lost write: they go first, and a pause does not hold them.
+        settlers: workers that read what became of a lost write: they go first, and a pause does not hold them.
         waiters: workers with an item under way, in the order in which they came: they go next.
         newcomers: workers without an item.
         wake_event: wakes the attendant. is_woken: `wake_event` is set.

@@ -147,7 +147,7 @@ def limits_of(permit: Permit, reply: Reply, verdict: Verdict) -> Limits | None:
         return None
     is_served, bucket = kind in _SERVED and reply.status < 400, queue.bucket
     if is_served and limits.limit <= 0:
-        return None  # it was served, so that is no limit
+        return None  # it was served, so that is not a limit
     if bucket is None or limits.limit == bucket.limit:
         queue.nameless = 0
         return limits

@@ -19,7 +19,7 @@ from bulk.storage.private_files import open_regular, read_regular, replacing
 DIGESTS = "digests.json"
 
 NOT_COVERED = (DIGESTS + "*", RESULTS, "gates.json*", "run.lock", "control.sock")
-"""Names that change after the end, or are no files, or whose bytes the ledger covers."""
+"""Names that change after the end, or are not files, or whose bytes the ledger covers."""
 
 LOG = "ledger.db-wal"
 

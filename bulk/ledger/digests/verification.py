@@ -81,7 +81,7 @@ def verify(run_dir: Path, *, expect: str | None = None) -> Verification:
         expect: a head that was kept elsewhere, in hexadecimal; its first 12 digits are enough.
 
     Raises:
-        RunDirectoryError: `run_dir` is no run directory, or a process works on it.
+        RunDirectoryError: `run_dir` is not a run directory, or a process works on it.
     """
     if is_held(run_dir):
         raise RunDirectoryError(f"{run_dir} is in use: wait until the run has ended, or stop it with `bulk stop`")

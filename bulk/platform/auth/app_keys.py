@@ -36,7 +36,7 @@ _FLAWS = (
     (b"LS0tLS1CRUdJTi", "is a key in Base64; decode it: private_key: command:sh -c 'base64 -d KEY.txt'"),
     (b"BEGIN CERTIFICATE", "is a certificate; the private key is what the page of the App gives once"),
 )
-"""Marks near the beginning of a file that is no usable key, and the message for each."""
+"""Marks near the beginning of a file that is not a usable key, and the message for each."""
 LASTS_S, EARLY_S = 540, 60
 """How long after it was made a JWT ends, and how long before it begins (seconds): the platform allows ten minutes in
 all, and its clock may be behind this machine's."""
@@ -63,14 +63,14 @@ class PrivateKey(Credential):
         """Return the key as it is now (PEM). Blocks while a program runs, until `stop` is set.
 
         Raises:
-            CredentialMissing: the key can't be read, is open to others, or is no private key.
+            CredentialMissing: the key can't be read, is open to others, or is not a private key.
         """
         raw = self.raw(stop)
         if b"\\n" in raw and b"\n" not in raw.strip():  # environment variables often hold a key in this form
             raw = raw.replace(b"\\n", b"\n")
         flaw = next((why for mark, why in _FLAWS if mark in raw[:_HEAD_BYTES]), "")
         if not flaw and b"PRIVATE KEY-----" not in raw:
-            flaw = "is no private key in PEM; the page of the App makes one"
+            flaw = "is not a private key in PEM; the page of the App makes one"
         if flaw:
             del raw  # no traceback may hold it
             raise self.missing(f"{self.place} {flaw}")
@@ -161,7 +161,7 @@ class AppSigner:
         if signature is None:
             del printed  # it may be the key itself: no traceback may hold it
             raise program.missing(
-                f"what {printable(redact(program.arguments()[0]))} prints is no RSA signature in Base64; "
+                f"what {printable(redact(program.arguments()[0]))} prints is not an RSA signature in Base64; "
                 "it has to sign its standard input (RSA, PKCS #1 v1.5, SHA-256)"
             )
         return (signed + b"." + _base64(signature)).decode()

@@ -328,7 +328,7 @@ def _flaw_of_token(raw: bytes) -> str:
     if b"\n" in raw or b"\r" in raw:
         return "has more than one line"
     if raw[0] in b"\"'" or raw[-1] in b"\"'":
-        return "stands in quotation marks, which are no part of it; leave them out"
+        return "stands in quotation marks, which are not part of it; leave them out"
     if re.match(rb"(?i:bearer|token|basic|authorization:)\s", raw):
         return "begins with a word of a header; give the token alone"
     return "" if _TOKEN.fullmatch(raw) else "has characters other than printable ASCII without spaces"

@@ -186,7 +186,7 @@ def _seconds(told: Mapping[str, Any], name: str, most: float) -> float | None:
 def _granted(site: Site, answer: Mapping[str, Any], date: float | None) -> Granted:
     access, refresh = answer["access_token"], answer.get("refresh_token") or None
     if not isinstance(access, str) or not isinstance(refresh or access, str):
-        raise CredentialMissing(f"{site.url} gave something that is no token")
+        raise CredentialMissing(f"{site.url} gave something that is not a token")
     if not _TOKEN.fullmatch(access) or not _TOKEN.fullmatch(refresh or access):
         raise CredentialMissing(f"{site.url} gave a token with other characters than printable ASCII without spaces")
     return Granted(access, refresh, _seconds(answer, "expires_in", MOST_LASTS_S), date)

@@ -26,8 +26,8 @@ from bulk.redaction.known import MASK
 from bulk.storage.private_files import replacing
 
 TURN_S, LOOK_S = 90.0, 0.05
-"""Longest wait for another process that refreshes, which takes two thirds of that at most, and the time between two
-looks (seconds)."""
+"""Longest wait for another process that refreshes the token, and the time between two looks (seconds). A refresh takes
+at most two thirds of the former."""
 EARLY_S, EARLY_SHARE = 300.0, 0.1
 """A token is refreshed this long before its end (seconds), or this share of its life before it, if that is shorter."""
 

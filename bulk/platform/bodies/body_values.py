@@ -36,7 +36,7 @@ A_PAGE = Unreadable("a web page came instead of JSON")
 def read_body(media: Media, status: int, headers: Mapping[str, str], raw: bytes) -> Any:
     """Return the body as `Reply.body` holds it.
 
-    For a success: bytes for raw and html, else the JSON value; Unreadable if the body is no JSON, None if it is empty.
+    For a success: bytes for raw and html, else the JSON value; Unreadable if the body is not JSON, None if it is empty.
     For other statuses: the JSON value, or None if the body is anything else.
 
     Args:

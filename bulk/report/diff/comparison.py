@@ -2,7 +2,7 @@
 
 Items of a job are matched where their own `id` and their fields are equal; of the rest, where the `id` is equal; of the
 rest, where the fields are. Several equal items are matched in their order. Values that differ in every run (attempts,
-times, request ids, `succeeded` or `unchanged`) are no difference. Both runs are streamed into a temporary SQLite
+times, request ids, `succeeded` or `unchanged`) are not a difference. Both runs are streamed into a temporary SQLite
 file and out of it again: millions of items cost disk, not memory. Source: interface.md §4.
 """
 

@@ -13,12 +13,12 @@ _DAY_S = 86_400.0
 
 
 def count(number: int) -> str:
-    """Return `12,340`."""
+    """Return a number as text, such as `12,340`."""
     return f"{number:,}"
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """Return `1 item`, `12,340 items`."""
+    """Return a number with what it counts, such as `1 item` and `12,340 items`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 

@@ -35,7 +35,7 @@ def parse_only(text: str) -> frozenset[OutcomeKind]:
     """Return the outcomes that `--only failed,unknown` names.
 
     Raises:
-        UsageError: a word in `text` is no outcome, or there is no word.
+        UsageError: a word in `text` is not an outcome, or there is no word.
     """
     found = set()
     for word in filter(None, (part.strip() for part in text.split(","))):

@@ -27,7 +27,7 @@ class TemplateCache(jinja2.BytecodeCache):
         self._options = options
 
     def get_cache_key(self, name: str, filename: str | None = None) -> str:
-        """Return the path of the template; empty where it is no file."""
+        """Return the path of the template; empty where it is not a file."""
         return filename or ""
 
     def load_bytecode(self, bucket: Bucket) -> None:

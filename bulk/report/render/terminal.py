@@ -21,7 +21,7 @@ LEAST_COLUMNS = 40
 """Text for a terminal is laid out in at least this many columns."""
 
 UNLIMITED = 1_000_000
-"""Columns of an output that is no terminal: nothing is cut, and no sentence is broken into lines."""
+"""Columns of an output that is not a terminal: nothing is cut, and no sentence is broken into lines."""
 
 width = cell_len
 """Columns that a text, already safe, takes on a terminal."""

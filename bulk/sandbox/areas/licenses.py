@@ -52,7 +52,7 @@ async def get_committers(call: Call) -> Answer:
     """GET …/settings/billing/advanced-security: the totals, and a page of the repositories that have committers.
 
     Raises:
-        Refused: 403, the caller is no administrator or billing manager; 422, `advanced_security_product` is
+        Refused: 403, the caller is not an administrator or billing manager; 422, `advanced_security_product` is
             missing, unknown or out of place.
     """
     enterprise = enterprise_rights.billed(call)

@@ -1,4 +1,4 @@
-"""Notifications: a user's own threads, listed, and marked as read one by one or all up to a moment.
+"""Notifications: a user's own threads, listed, and marked as read one by one or all up to a moment; for classic tokens.
 
 The list is made for polling. `Last-Modified` changes with every change of the user's threads; sent back in
 `If-Modified-Since`, that very value gives 304 as long as there was no further change. Within the second of a change the
@@ -23,9 +23,9 @@ from bulk.sandbox.http.access import Access
 from bulk.sandbox.http.answers import Answer
 from bulk.sandbox.http.call import Call
 from bulk.sandbox.http.context import Context
-from bulk.sandbox.http.refusals import forbidden, invalid, not_found, problem
+from bulk.sandbox.http.refusals import invalid, not_found, problem
 from bulk.sandbox.http.routes import Area, Route
-from bulk.sandbox.store.records import TokenKind, User
+from bulk.sandbox.store.records import User
 from bulk.sandbox.store.state import State
 
 AT_ONCE: Final = 50
@@ -64,9 +64,9 @@ async def list_notifications(call: Call) -> Answer:
     """GET /notifications: threads, the last updated first.
 
     Raises:
-        Refused: 403, the token is of another kind than classic; 422, `since` or `before` is no timestamp.
+        Refused: 422, `since` or `before` is not a timestamp.
     """
-    user = _user(call)
+    user = call.caller
     since, before = _instant(call.query.get("since"), "since"), _instant(call.query.get("before"), "before")
     rows = call.context.state.db.execute(
         "SELECT * FROM threads WHERE user_id = ? AND (unread OR ?) AND CAST(updated_at AS INTEGER) >= ? "
@@ -92,9 +92,9 @@ async def mark_all_read(call: Call) -> Answer:
     """PUT /notifications: 205, or 202 where there are too many threads; 304 where there is nothing to mark.
 
     Raises:
-        Refused: 403, the token is of another kind than classic; 422, the body is wrong.
+        Refused: 422, the body is wrong.
     """
-    user = _user(call)
+    user = call.caller
     body = call.json_object()
     until = call.now
     if body.get("last_read_at") is not None:
@@ -131,13 +131,13 @@ async def mark_all_read(call: Call) -> Answer:
 
 async def get_thread(call: Call) -> Answer:
     """GET /notifications/threads/{thread_id}."""
-    row = _thread(call, _user(call))
+    row = _thread(call, call.caller)
     return Answer(body=_shown(call, row))
 
 
 async def mark_thread_read(call: Call) -> Answer:
     """PATCH /notifications/threads/{thread_id}: 205, or 304 where the thread is read already."""
-    user = _user(call)
+    user = call.caller
     row = _thread(call, user)
     if not row["unread"]:
         return Answer(304)
@@ -199,12 +199,6 @@ def _validated(call: Call, user: User, answer: Answer) -> Answer:
     return answer
 
 
-def _user(call: Call) -> User:
-    if call.token is None or call.token.kind is not TokenKind.CLASSIC:
-        raise forbidden("Notifications are for classic personal access tokens only")
-    return call.caller
-
-
 def _thread(call: Call, user: User) -> sqlite3.Row:
     number = call.params["thread_id"]
     row = None
@@ -261,7 +255,7 @@ def _shown(call: Call, row: sqlite3.Row) -> dict[str, object]:
     }
 
 
-ACCESS = Access(scopes=("notifications", "repo"))
+ACCESS = Access(scopes=("notifications", "repo"), oauth_tokens=False)
 THREAD = "/notifications/threads/{thread_id}"
 AREA = Area(
     "Notifications",

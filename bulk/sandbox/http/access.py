@@ -14,6 +14,7 @@ class Access:
         permission: (name, `read` or `write`) for fine-grained, application and installation tokens; None: such tokens
             are refused.
         app_tokens: whether application, installation and workflow tokens may come at all.
+        oauth_tokens: whether tokens of OAuth applications may come; some groups are for classic personal tokens alone.
         by: the only kind of credential that may come, one of an App's own kinds; None: any other kind.
         hidden: a token that lacks this gets 404 instead of 403.
     """
@@ -21,5 +22,6 @@ class Access:
     scopes: tuple[str, ...] = ()
     permission: tuple[str, str] | None = None
     app_tokens: bool = True
+    oauth_tokens: bool = True
     by: TokenKind | None = None
     hidden: bool = False

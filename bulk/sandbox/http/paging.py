@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 DEFAULT_PER_PAGE: Final = 30
 MOST_PER_PAGE: Final = 100
+BEYOND: Final = 10**9
+"""A number that stands for all larger ones: no list has so many entries or pages."""
 
 
 def cut(
@@ -84,9 +86,10 @@ def entries_on_page(call: Call, default: int = DEFAULT_PER_PAGE, most: int = MOS
 
 
 def _positive(text: str | None, default: int) -> int:
-    if text is None or not text.isascii() or not text.isdigit() or len(text) > 9:
+    if text is None or not text.isascii() or not text.isdigit():
         return default
-    return int(text) or default
+    digits = text.lstrip("0")
+    return min(int(digits[:10] or default), BEYOND)
 
 
 def _url(call: Call, **changed: str) -> str:

@@ -90,7 +90,7 @@ class Pipeline:
             try:
                 if request.headers.get("Expect", "").lower() == "100-continue":
                     await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-                    # aiohttp counts the bytes of the answer from here on: those written before are no part of it
+                    # aiohttp counts the bytes of the answer from here on: those written before are not part of it
                     request.writer.output_size = 0
                 raw = await request.read()
             except web.HTTPRequestEntityTooLarge:
@@ -118,8 +118,6 @@ class Pipeline:
         if fault == "slow":
             return await self._drip(exchange, response)
         return self._fail(exchange, fault)
-
-    # Steps before the area function ---------------------------------------------------------------------------------
 
     def _begin(self, request: web.BaseRequest) -> _Exchange:
         target = request.raw_path
@@ -240,8 +238,6 @@ class Pipeline:
                 self._base_urls[scheme, host] = known
         return known
 
-    # Steps after it -------------------------------------------------------------------------------------------------
-
     def _render(self, exchange: _Exchange, answer: Answer) -> web.Response:
         """Return the answer as it goes out: conditional, with all headers."""
         body = answer.raw
@@ -288,7 +284,8 @@ class Pipeline:
             *self._fixed_headers(exchange.version, exchange.media),
         ]
         if exchange.token is not None:
-            headers += token_headers(exchange.token, exchange.match[0].access if exchange.match else None, now)
+            access = exchange.match[0].access if exchange.match else None
+            headers += token_headers(exchange.token, access, self._context.apps, now)
         window = exchange.window
         if window is not None:
             headers += [
@@ -314,8 +311,6 @@ class Pipeline:
                 ("X-Content-Type-Options", "nosniff"),
             )
         return fixed
-
-    # Ways to answer -------------------------------------------------------------------------------------------------
 
     def _finish(self, exchange: _Exchange, response: web.Response) -> web.Response:
         """Write the journal line, then let the answer go."""

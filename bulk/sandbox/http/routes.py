@@ -1,8 +1,9 @@
 """The router, which finds the area function of a request by a tree of segments, literal before parameter before tail.
 
-Patterns are relative to `/api/v3`: `/repos/{owner}/{repo}/contents/{path...}`. A parameter is one whole segment,
-never empty, and arrives percent-decoded, so an encoded slash stays within its segment. A tail (`{name...}`, last
-only) takes the rest of the path, slashes included, and may be empty. The order of registration never matters.
+Patterns are relative to `/api/v3`: `/repos/{owner}/{repo}/contents/{path...}`. A path is cut into segments, and each is
+percent-decoded, so that an encoded slash stays within its segment. A parameter is one whole segment, never empty. A
+tail (`{name...}`, last only) takes the rest of the path, slashes included, and may be empty. The order of registration
+never matters.
 """
 
 from __future__ import annotations
@@ -95,14 +96,17 @@ class Router:
         """Return the route of a raw (encoded) path below `/api/v3`, and its decoded parameters; None: there is none."""
         if not path.startswith("/"):
             return None
-        found = self._walk(self._root, "GET" if method == "HEAD" else method, path.split("/"), 1, ())
+        segments = path.split("/")
+        if "%" in path:
+            try:
+                segments = [unquote(segment, errors="strict") for segment in segments]
+            except UnicodeDecodeError:
+                return None
+        found = self._walk(self._root, "GET" if method == "HEAD" else method, segments, 1, ())
         if found is None:
             return None
         (route, names), values = found
-        try:
-            return route, {name: unquote(value, errors="strict") for name, value in zip(names, values, strict=True)}
-        except UnicodeDecodeError:
-            return None
+        return route, dict(zip(names, values, strict=True))
 
     def _walk(
         self, node: _Node, method: str, segments: list[str], place: int, values: tuple[str, ...]

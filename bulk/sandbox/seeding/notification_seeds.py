@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from bulk.sandbox.clock import parse_iso
-
 if TYPE_CHECKING:
     from bulk.sandbox.store.records import Repository, User
     from bulk.sandbox.store.state import State
@@ -50,9 +48,15 @@ class NotificationSeed(msgspec.Struct, forbid_unknown_fields=True):
     updated_at: datetime | None = None
 
 
-def plant(state: State, seed: NotificationSeed, user: User, repository: Repository, now: float) -> None:
-    """Add the threads; part of a transaction that is open."""
-    newest = now if seed.updated_at is None else parse_iso(seed.updated_at.isoformat())
+def plant(
+    state: State, seed: NotificationSeed, user: User, repository: Repository, updated_at: float | None, now: float
+) -> None:
+    """Add the threads; part of a transaction that is open.
+
+    Args:
+        updated_at: when the newest of them was updated (UTC epoch seconds); None: now.
+    """
+    newest = now if updated_at is None else updated_at
     first = state.allocate("thread", seed.count)
     state.db.executemany(
         "INSERT INTO threads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",

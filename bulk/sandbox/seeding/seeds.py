@@ -145,10 +145,6 @@ _NO_LICENSE: Final = {
 }
 
 
-def _instant(moment: datetime) -> float:
-    return parse_iso(moment.isoformat())
-
-
 class _Planter:
     """Applies a seed file to a state."""
 
@@ -204,6 +200,12 @@ class _Planter:
 
     def _error(self, reason: str) -> SettingError:
         return SettingError(f"--seed-data {self._path}: {reason}")
+
+    def _instant(self, moment: datetime | None, where: str) -> float | None:
+        try:
+            return None if moment is None else parse_iso(moment.isoformat())
+        except ValueError as flaw:
+            raise self._error(f"{where}: {flaw}") from None
 
     def _user(self, login: str, where: str) -> User:
         user = self._state.user(login)
@@ -294,7 +296,7 @@ class _Planter:
             "seats": seed.seats,
             "advanced_security_seats": seed.advanced_security_seats,
             "kind": seed.kind,
-            "expire_at": None if seed.expire_at is None else _instant(seed.expire_at),
+            "expire_at": self._instant(seed.expire_at, "license"),
             "standalone": seed.standalone,
         }
         kept |= {column: value for column, value in given.items() if value is not None}
@@ -306,16 +308,18 @@ class _Planter:
 
     def _committers(self, seed: CommittersSeed, where: str) -> None:
         repository = self._stored(seed.repository, where)
-        at = self._now if seed.last_pushed_at is None else _instant(seed.last_pushed_at)
+        at = self._instant(seed.last_pushed_at, where)
         users = {self._user(login, where).id for login in seed.users}
         self._state.db.execute("DELETE FROM committers WHERE repository_id = ?", (repository.id,))
         self._state.db.executemany(
-            "INSERT INTO committers VALUES (?, ?, ?)", [(repository.id, user, at) for user in sorted(users)]
+            "INSERT INTO committers VALUES (?, ?, ?)",
+            [(repository.id, user, self._now if at is None else at) for user in sorted(users)],
         )
 
     def _notification(self, seed: NotificationSeed, where: str) -> None:
         user = self._user(seed.user, where)
-        plant_notifications(self._state, seed, user, self._stored(seed.repository, where), self._now)
+        newest = self._instant(seed.updated_at, where)
+        plant_notifications(self._state, seed, user, self._stored(seed.repository, where), newest, self._now)
 
     def _named_app(self, client_id: str) -> App:
         app = self._apps.app(client_id)

@@ -43,7 +43,7 @@ class Token:
     """A credential, without its text.
 
     Attributes:
-        id: its number; 0 for a credential that is no token of the state (a JWT, a password).
+        id: its number; 0 for a credential that is not a token of the state (a JWT, a password).
         kind: the kind of the token.
         user: the user it belongs to; for an installation token, the user who installed the App.
         organization_id: the one organization that an installation token reaches; None: all that the user reaches.
@@ -51,7 +51,7 @@ class Token:
         permissions: name to `read` or `write`, for every other kind.
         ends_at: from when on it is refused (UTC epoch seconds); None: never.
         app_id: the App that it belongs to; None: it belongs to no App.
-        installation_id: the installation that it belongs to; None: it is no installation token.
+        installation_id: the installation that it belongs to; None: it is not an installation token.
         repository_ids: the repositories that it is limited to; None: it is not limited.
         is_scoped: whether it was asked for with fewer repositories or permissions than the installation has.
         usable_at: until when it is refused, because not every server knows of it yet (UTC epoch seconds).

@@ -12,6 +12,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from bulk.sandbox.clock import Clock
@@ -46,6 +47,7 @@ class State:
         self._tokens: dict[bytes, Token] = {}
         self._organizations: dict[str, Organization] = {}
         self._organizations_by_id: dict[int, Organization] = {}
+        self._renamed_at: dict[int, float] = {}
         self._roles: dict[tuple[int, int], str] = {}
         self._repositories: dict[tuple[int, str], Repository] = {}
         # Organizations whose repositories have rows: those of a fleet have none, so the file need not be asked.
@@ -95,6 +97,7 @@ class State:
             kept.clear()
         self._roles.clear()
         self._repositories.clear()
+        self._renamed_at.clear()
         # Negative ids are lent tokens, which no file holds.
         self._tokens = {digest: token for digest, token in self._tokens.items() if token.id < 0}
         for row in self.db.execute("SELECT * FROM users"):
@@ -103,6 +106,8 @@ class State:
             self._tokens[row["digest"]] = rows.token(row, self._users_by_id)
         for row in self.db.execute("SELECT * FROM organizations"):
             self._keep_organization(rows.organization(row))
+        for row in self.db.execute("SELECT key, value FROM meta WHERE key LIKE 'renamed %'"):
+            self._renamed_at[int(row["key"].removeprefix("renamed "))] = float(row["value"])
         for row in self.db.execute("SELECT * FROM memberships"):
             self._roles[row["organization_id"], row["user_id"]] = row["role"]
         for row in self.db.execute("SELECT DISTINCT organization_id FROM repositories"):
@@ -134,8 +139,6 @@ class State:
             (kind, count, count),
         ).fetchone()
         return int(row["next"]) - count
-
-    # People and tokens ----------------------------------------------------------------------------------------------
 
     def user(self, login: str) -> User | None:
         """Return the user of that login, in any case."""
@@ -247,8 +250,6 @@ class State:
         row = self.db.execute("SELECT digest FROM passwords WHERE user_id = ?", (user.id,)).fetchone()
         return row is not None and bytes(row["digest"]) == digest_of(f"{user.login.lower()}:{password}")
 
-    # Organizations and repositories ---------------------------------------------------------------------------------
-
     def organization(self, login: str) -> Organization | None:
         """Return the organization of that name, in any case."""
         return self._organizations.get(login.casefold())
@@ -275,6 +276,16 @@ class State:
         self._keep_organization(organization)
         for user in owners:
             self.set_role(organization, user, "owner")
+
+    def rename_organization(self, former: Organization, login: str) -> None:
+        """Give an organization another name, and remember when."""
+        self.add_organization(replace(former, login=login))
+        now = self._renamed_at[former.id] = self._clock.now()
+        self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"renamed {former.id}", str(now)))
+
+    def renamed_at(self, organization_id: int) -> float:
+        """Return when an organization got its name by a rename (UTC epoch seconds); 0.0: it always had it."""
+        return self._renamed_at.get(organization_id, 0.0)
 
     def role(self, organization: Organization, user: User) -> str | None:
         """Return `owner`, `security_manager`, `member` or None. Enterprise owners and site administrators own all
@@ -349,8 +360,6 @@ class State:
         """Call all listeners of renames."""
         for listener in self._rename_listeners:
             listener(old, new)
-
-    # Inside ---------------------------------------------------------------------------------------------------------
 
     def _keep_user(self, user: User) -> None:
         former = self._users_by_id.get(user.id)

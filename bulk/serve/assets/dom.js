@@ -55,7 +55,7 @@ function pill(state, code = null) {
 
 const KINDS = ["succeeded", "unchanged", "failed", "skipped", "unknown"];
 
-// things: what is counted, where it is no items.
+// things: what is counted, where it is not items.
 function bar(outcomes, items, things = "") {
   const done = KINDS.reduce((sum, kind) => sum + (outcomes[kind] ?? 0), 0), whole = Math.max(1, items ?? done);
   const says = things ? `${count(outcomes.succeeded)} of ${count(items)} ${things}` : KINDS.filter(kind => outcomes[kind]).map(kind => `${count(outcomes[kind])} ${kind}`).join(", ") || "none has ended";

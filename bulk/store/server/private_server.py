@@ -162,9 +162,9 @@ class Server:
     def _take_over_mark(self) -> None:
         """Write this process's number into the mark (`postmaster.pid`) of a server that is known to be dead.
 
-        PostgreSQL knows that its own parent process is no server. With the old number it might refuse to start: another
-        process may have that number by now, or the dead server may not have been waited for yet. The rest of the mark
-        says what to clear up.
+        PostgreSQL knows that its own parent process is not a server. With the old number it might refuse to start:
+        another process may have that number by now, or the dead server may not have been waited for yet. The rest of
+        the mark says what to clear up.
         """
         mark = self._data / "postmaster.pid"
         if mark.exists():

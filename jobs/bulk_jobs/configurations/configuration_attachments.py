@@ -57,7 +57,7 @@ Held = Mapping[int, str]
 
 
 class AttachConfigurationItem(ConfigurationItem, frozen=True, kw_only=True):
-    """Which configuration, and to which repositories.
+    """Names a configuration, and says to which repositories it is attached.
 
     Attributes:
         scope: which repositories; all means all that there are at that moment.

@@ -24,19 +24,19 @@ _DEFAULTS = proofs.listing({"default_for_new_repos": str})
 
 
 class EnterpriseItem(Item, frozen=True, kw_only=True):
-    """Which enterprise."""
+    """Names an enterprise."""
 
     enterprise: enterprises.Enterprise
 
 
 class EnterpriseConfigurationItem(EnterpriseItem, frozen=True, kw_only=True):
-    """Which configuration of which enterprise."""
+    """Names a configuration of an enterprise."""
 
     configuration_id: Annotated[fields.ConfigurationId, Meta(examples=[1001])]
 
 
 class CreateConfigurationItem(EnterpriseItem, frozen=True, kw_only=True):
-    """What the configuration is called and does.
+    """Says how a configuration is called and what it does.
 
     Attributes:
         name: unique within the enterprise.

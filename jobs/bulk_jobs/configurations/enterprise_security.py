@@ -46,7 +46,7 @@ Product = Literal[
 
 
 class EnterpriseItem(Item, frozen=True, kw_only=True):
-    """Which enterprise."""
+    """Names an enterprise."""
 
     enterprise: enterprises.Enterprise
 
@@ -62,7 +62,7 @@ class GetEnterpriseSecurity(Operation[EnterpriseItem], Returns[SecuritySettings]
     """
 
     name = "enterprise-security.get"
-    access = accesses.ENTERPRISE_READ
+    access = accesses.LEGACY_READ
     Item = EnterpriseItem
     example: ClassVar = {"enterprise": "acme"}
 
@@ -75,7 +75,7 @@ class GetEnterpriseSecurity(Operation[EnterpriseItem], Returns[SecuritySettings]
 
 
 class UpdateEnterpriseSecurityItem(EnterpriseItem, frozen=True, kw_only=True):
-    """Which enterprise, and the settings to change; what is not given stays as it is.
+    """Names an enterprise, and gives the settings to change; what is not given stays as it is.
 
     Attributes:
         advanced_security_enabled_for_new_repositories: for new repositories.
@@ -128,7 +128,7 @@ class UpdateEnterpriseSecurity(
     """
 
     name = "enterprise-security.update"
-    access = accesses.ENTERPRISE_WRITE
+    access = accesses.LEGACY_WRITE
     Item = UpdateEnterpriseSecurityItem
     is_read = False
     most_requests = 2
@@ -241,7 +241,7 @@ class UpdateEnterpriseSecurity(
 
 
 class EnableSecurityProductItem(EnterpriseItem, frozen=True, kw_only=True):
-    """Which enterprise, and what to do with which product in all its repositories."""
+    """Names an enterprise, a product, and what is done with it in all repositories."""
 
     security_product: Annotated[Product, Meta(description="what is switched")]
     enablement: Annotated[Literal["enable_all", "disable_all"], Meta(description="on or off, in all repositories")]
@@ -262,7 +262,7 @@ class EnableSecurityProduct(DecidesState[EnableSecurityProductItem], Returns[Pro
     """
 
     name = "enterprise-security.enable"
-    access = accesses.ENTERPRISE_WRITE
+    access = accesses.LEGACY_WRITE
     Item = EnableSecurityProductItem
     is_read = False
     settled_by = (

@@ -26,14 +26,14 @@ REPOSITORIES = proofs.listing({})
 
 
 class ConfigurationItem(Item, frozen=True, kw_only=True):
-    """Which configuration of which organization."""
+    """Names a configuration of an organization."""
 
     org: names.Organization
     configuration_id: fields.ConfigurationId
 
 
 class UpdateConfigurationItem(ConfigurationItem, frozen=True, kw_only=True):
-    """What to change; what is not given stays as it is.
+    """Says what is changed; what is not given stays as it is.
 
     Attributes:
         name: unique within the organization.
@@ -83,10 +83,10 @@ class UpdateConfigurationItem(ConfigurationItem, frozen=True, kw_only=True):
 
 
 class SetDefaultItem(ConfigurationItem, frozen=True, kw_only=True):
-    """Which configuration, and for which new repositories.
+    """Names a configuration, and says for which new repositories it is the default.
 
     Attributes:
-        default_for_new_repos: which new repositories get it; none: it is no default any more.
+        default_for_new_repos: which new repositories get it; none: it is not a default any more.
     """
 
     default_for_new_repos: fields.DefaultFor

@@ -18,7 +18,7 @@ Target = Literal["branch", "tag", "push"]
 
 
 class BypassActor(Part, frozen=True, kw_only=True):
-    """Who may pass the rules by."""
+    """One actor that may pass the rules by."""
 
     actor_id: (
         Annotated[int, Meta(description="needed for Integration, RepositoryRole and Team, null for DeployKey")]
@@ -80,7 +80,7 @@ class RepositoryProperties(Part, frozen=True, kw_only=True):
 
 
 class Conditions(Part, frozen=True, kw_only=True):
-    """Where the rules apply: ref_name, and exactly one of the others. Rulesets for pushes need no ref_name."""
+    """Says where the rules apply: ref_name, and exactly one of the others. Rulesets for pushes need no ref_name."""
 
     ref_name: Annotated[Names, Meta(description="branches or tags")] | None = None
     repository_name: Annotated[RepositoryNames, Meta(description="repositories, by name")] | None = None

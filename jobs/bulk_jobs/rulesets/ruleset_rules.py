@@ -12,66 +12,66 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An object of a ruleset; what is not given is not sent."""
+    """An object of a ruleset, of which only the fields that are given are sent."""
 
 
 class _Rule(Part, frozen=True, kw_only=True, tag_field="type"):
-    """One rule."""
+    """One rule of a ruleset."""
 
 
 class Creation(_Rule, frozen=True, kw_only=True, tag="creation"):
-    """Only who may pass creates matching refs."""
+    """Only those who may pass the ruleset create matching refs."""
 
 
 class Deletion(_Rule, frozen=True, kw_only=True, tag="deletion"):
-    """Only who may pass deletes matching refs."""
+    """Only those who may pass the ruleset delete matching refs."""
 
 
 class RequiredLinearHistory(_Rule, frozen=True, kw_only=True, tag="required_linear_history"):
-    """No merge commits."""
+    """Matching branches take no merge commits."""
 
 
 class RequiredSignatures(_Rule, frozen=True, kw_only=True, tag="required_signatures"):
-    """Commits are signed and verified."""
+    """Commits must have a verified signature."""
 
 
 class NonFastForward(_Rule, frozen=True, kw_only=True, tag="non_fast_forward"):
-    """No forced pushes."""
+    """Nobody may push by force."""
 
 
 class UpdateParameters(Part, frozen=True, kw_only=True):
-    """Of the rule update."""
+    """The parameters of the rule `update`."""
 
     update_allows_fetch_and_merge: bool
 
 
 class Update(_Rule, frozen=True, kw_only=True, tag="update"):
-    """Only who may pass updates matching refs."""
+    """Only those who may pass the ruleset update matching refs."""
 
     parameters: UpdateParameters
 
 
 class RequiredDeploymentsParameters(Part, frozen=True, kw_only=True):
-    """Of the rule required_deployments."""
+    """The parameters of the rule `required_deployments`."""
 
     required_deployment_environments: list[Text]
 
 
 class RequiredDeployments(_Rule, frozen=True, kw_only=True, tag="required_deployments"):
-    """Deployed to these environments before the merge."""
+    """A change must be deployed to these environments before it is merged."""
 
     parameters: RequiredDeploymentsParameters
 
 
 class Reviewer(Part, frozen=True, kw_only=True):
-    """Who reviews."""
+    """A team that reviews changes."""
 
     id: int
     type: Literal["Team"]
 
 
 class RequiredReviewer(Part, frozen=True, kw_only=True):
-    """Who reviews which files."""
+    """A team that must review changes of some files."""
 
     file_patterns: list[Text]
     minimum_approvals: Annotated[int, Meta(ge=0, description="0: asked for, not needed")]
@@ -79,7 +79,7 @@ class RequiredReviewer(Part, frozen=True, kw_only=True):
 
 
 class PullRequestParameters(Part, frozen=True, kw_only=True):
-    """Of the rule pull_request."""
+    """The parameters of the rule `pull_request`."""
 
     dismiss_stale_reviews_on_push: bool
     require_code_owner_review: bool
@@ -91,7 +91,7 @@ class PullRequestParameters(Part, frozen=True, kw_only=True):
 
 
 class PullRequest(_Rule, frozen=True, kw_only=True, tag="pull_request"):
-    """Changes come by pull request."""
+    """Changes must come by pull request."""
 
     parameters: PullRequestParameters
 
@@ -104,7 +104,7 @@ class StatusCheck(Part, frozen=True, kw_only=True):
 
 
 class RequiredStatusChecksParameters(Part, frozen=True, kw_only=True):
-    """Of the rule required_status_checks."""
+    """The parameters of the rule `required_status_checks`."""
 
     required_status_checks: list[StatusCheck]
     strict_required_status_checks_policy: bool
@@ -112,13 +112,13 @@ class RequiredStatusChecksParameters(Part, frozen=True, kw_only=True):
 
 
 class RequiredStatusChecks(_Rule, frozen=True, kw_only=True, tag="required_status_checks"):
-    """Checks pass before the merge."""
+    """Checks must pass before a change is merged."""
 
     parameters: RequiredStatusChecksParameters
 
 
 class PatternParameters(Part, frozen=True, kw_only=True):
-    """Of the rules whose names end in _pattern."""
+    """The parameters of the rules whose names end in `_pattern`."""
 
     operator: Literal["starts_with", "ends_with", "contains", "regex"]
     pattern: Text
@@ -127,79 +127,79 @@ class PatternParameters(Part, frozen=True, kw_only=True):
 
 
 class CommitMessagePattern(_Rule, frozen=True, kw_only=True, tag="commit_message_pattern"):
-    """What commit messages look like."""
+    """Messages of commits must match a pattern."""
 
     parameters: PatternParameters
 
 
 class CommitAuthorEmailPattern(_Rule, frozen=True, kw_only=True, tag="commit_author_email_pattern"):
-    """What addresses of authors look like."""
+    """Mail addresses of authors must match a pattern."""
 
     parameters: PatternParameters
 
 
 class CommitterEmailPattern(_Rule, frozen=True, kw_only=True, tag="committer_email_pattern"):
-    """What addresses of committers look like."""
+    """Mail addresses of committers must match a pattern."""
 
     parameters: PatternParameters
 
 
 class BranchNamePattern(_Rule, frozen=True, kw_only=True, tag="branch_name_pattern"):
-    """What names of branches look like."""
+    """Names of branches must match a pattern."""
 
     parameters: PatternParameters
 
 
 class TagNamePattern(_Rule, frozen=True, kw_only=True, tag="tag_name_pattern"):
-    """What names of tags look like."""
+    """Names of tags must match a pattern."""
 
     parameters: PatternParameters
 
 
 class FilePathParameters(Part, frozen=True, kw_only=True):
-    """Of the rule file_path_restriction."""
+    """The parameters of the rule `file_path_restriction`."""
 
     restricted_file_paths: list[Text]
 
 
 class FilePathRestriction(_Rule, frozen=True, kw_only=True, tag="file_path_restriction"):
-    """Files that no push may hold, by path."""
+    """No push may hold files at these paths."""
 
     parameters: FilePathParameters
 
 
 class FilePathLengthParameters(Part, frozen=True, kw_only=True):
-    """Of the rule max_file_path_length."""
+    """The parameters of the rule `max_file_path_length`."""
 
     max_file_path_length: Annotated[int, Meta(ge=1, description="characters")]
 
 
 class MaxFilePathLength(_Rule, frozen=True, kw_only=True, tag="max_file_path_length"):
-    """How long a path in a push may be."""
+    """Paths in a push have a greatest length."""
 
     parameters: FilePathLengthParameters
 
 
 class FileExtensionParameters(Part, frozen=True, kw_only=True):
-    """Of the rule file_extension_restriction."""
+    """The parameters of the rule `file_extension_restriction`."""
 
     restricted_file_extensions: list[Text]
 
 
 class FileExtensionRestriction(_Rule, frozen=True, kw_only=True, tag="file_extension_restriction"):
-    """Files that no push may hold, by extension."""
+    """No push may hold files with these extensions."""
 
     parameters: FileExtensionParameters
 
 
 class FileSizeParameters(Part, frozen=True, kw_only=True):
-    """Of the rule max_file_size."""
+    """The parameters of the rule `max_file_size`."""
 
     max_file_size: Annotated[int, Meta(ge=1, description="megabytes; not applied to large-file storage")]
 
 
 class MaxFileSize(_Rule, frozen=True, kw_only=True, tag="max_file_size"):
-    """How large a file in a push may be."""
+    """Files in a push have a greatest size."""
 
     parameters: FileSizeParameters
 
@@ -214,20 +214,20 @@ class Workflow(Part, frozen=True, kw_only=True):
 
 
 class WorkflowsParameters(Part, frozen=True, kw_only=True):
-    """Of the rule workflows."""
+    """The parameters of the rule `workflows`."""
 
     workflows: list[Workflow]
     do_not_enforce_on_create: bool | UnsetType = UNSET
 
 
 class Workflows(_Rule, frozen=True, kw_only=True, tag="workflows"):
-    """Workflows pass before the merge."""
+    """Workflows must pass before a change is merged."""
 
     parameters: WorkflowsParameters
 
 
 class CodeScanningTool(Part, frozen=True, kw_only=True):
-    """What one tool may have found."""
+    """One tool, and how severe its findings may be."""
 
     tool: Text
     alerts_threshold: Literal["none", "errors", "errors_and_warnings", "all"]
@@ -235,13 +235,13 @@ class CodeScanningTool(Part, frozen=True, kw_only=True):
 
 
 class CodeScanningParameters(Part, frozen=True, kw_only=True):
-    """Of the rule code_scanning."""
+    """The parameters of the rule `code_scanning`."""
 
     code_scanning_tools: list[CodeScanningTool]
 
 
 class CodeScanning(_Rule, frozen=True, kw_only=True, tag="code_scanning"):
-    """Code is scanned before the merge."""
+    """Code must be scanned before a change is merged."""
 
     parameters: CodeScanningParameters
 

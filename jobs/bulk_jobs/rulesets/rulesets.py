@@ -57,7 +57,7 @@ RulesetId = Annotated[int, Meta(ge=1, description="id of the ruleset")]
 
 
 class RulesetItem(Item, frozen=True, kw_only=True):
-    """Which ruleset of an enterprise."""
+    """Names a ruleset of an enterprise."""
 
     enterprise: enterprises.Enterprise
     ruleset_id: RulesetId
@@ -86,7 +86,7 @@ class ListRulesetHistory(Operation[RulesetItem], Returns[list[RulesetVersion]]):
 
 
 class RulesetVersionItem(RulesetItem, frozen=True, kw_only=True):
-    """Which version of which ruleset of an enterprise."""
+    """Names a version of a ruleset of an enterprise."""
 
     version_id: Annotated[int, Meta(ge=1, description="id of the version, as the history shows it")]
 
@@ -120,7 +120,7 @@ class GetRulesetVersion(Operation[RulesetVersionItem], Returns[RulesetVersion]):
 
 
 class OrganizationRulesetsItem(Item, frozen=True, kw_only=True):
-    """Which organization, and rulesets for which targets."""
+    """Names an organization, and says for which targets its rulesets are listed."""
 
     org: names.Organization
     targets: (
@@ -164,7 +164,7 @@ class ListOrganizationRulesets(Operation[OrganizationRulesetsItem], Returns[list
 
 
 class CreateRulesetItem(Item, frozen=True, kw_only=True):
-    """Which organization, and the ruleset in the platform's own form."""
+    """Names an organization, and gives a ruleset in the platform's own form."""
 
     org: names.Organization
     name: Annotated[str, Meta(min_length=1, description="of the ruleset", examples=["Protect main"])]

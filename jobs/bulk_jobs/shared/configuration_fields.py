@@ -30,7 +30,7 @@ class AutosubmitOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """Options of the automatic submission of dependencies.
 
     Attributes:
-        labeled_runners: whether it runs on runners with the label dependency-submission; false where it is not given.
+        labeled_runners: whether it runs on runners with the label dependency-submission.
     """
 
     labeled_runners: bool
@@ -59,7 +59,7 @@ class DefaultSetupOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
 
 
 class Reviewer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Who may let a push with a secret pass.
+    """One who may let a push with a secret pass.
 
     Attributes:
         reviewer_id: of the team or role.

@@ -80,10 +80,11 @@ Events = Annotated[
     list[Annotated[str, Meta(min_length=1)]],
     Meta(min_length=1, description="kinds of events; * alone means all", examples=[["push"]]),
 ]
+NewEvents = Annotated[Events, Meta(description="kinds of events; * alone means all; the platform's own: push")]
 
 
 class HookConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where a webhook's events go, and how."""
+    """The configuration of a webhook: where its events go, and in which form."""
 
     url: Url
     content_type: ContentType | None = None
@@ -98,13 +99,13 @@ class HookConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class OrganizationItem(Item, frozen=True, kw_only=True):
-    """Whose webhooks."""
+    """Names the organization whose webhooks are meant."""
 
     org: names.Organization
 
 
 class HookItem(OrganizationItem, frozen=True, kw_only=True):
-    """Which webhook."""
+    """Names one webhook."""
 
     hook_id: HookId
 

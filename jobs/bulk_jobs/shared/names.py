@@ -91,7 +91,7 @@ BlobSha = Annotated[
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Who wrote or committed a change: both name and email, as the platform insists."""
+    """The author or committer of a change, with both name and email, as the platform insists."""
 
     name: Annotated[str, Meta(min_length=1, description="full name", examples=["Mona Lisa"])]
     email: Annotated[str, Meta(min_length=1, description="address", examples=["mona@example.com"])]
@@ -177,7 +177,7 @@ def flaw_of_sha(text: str) -> str:
 
 
 def flaw_of_timestamp(text: str) -> str:
-    """Return why `text` is no moment in ISO 8601 with a time zone."""
+    """Return why `text` is not a moment in ISO 8601 with a time zone."""
     if _is_timestamp(text):
         try:
             datetime.fromisoformat(text)

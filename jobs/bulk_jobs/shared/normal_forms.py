@@ -49,8 +49,8 @@ def switch(value: Any) -> Hashable:
 
 def url(value: Any) -> Hashable:
     """Return the form of a URL: scheme and host in lower case and ASCII, no default port, no slash at the end of its
-    path, each character escaped only where it has to be. Query and fragment stay. A text that is no URL is compared as
-    a text."""
+    path, each character escaped only where it has to be. Query and fragment stay. A text that is not a URL is compared
+    as a text."""
     return _address(value, is_exact=False)
 
 

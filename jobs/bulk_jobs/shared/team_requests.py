@@ -42,20 +42,20 @@ ORGANIZATIONS = proofs.listing(_ORGANIZATION)
 
 
 class TeamItem(Item, frozen=True, kw_only=True, rename={"enterprise_team": "enterprise-team"}):
-    """Which team."""
+    """Names a team of an enterprise."""
 
     enterprise: enterprises.Enterprise
     enterprise_team: enterprises.Team
 
 
 class AssignmentItem(TeamItem, frozen=True, kw_only=True):
-    """Which team and which organization."""
+    """Names a team and one organization."""
 
     org: names.Organization
 
 
 class OrganizationsItem(TeamItem, frozen=True, kw_only=True):
-    """Which team and which organizations."""
+    """Names a team and several organizations."""
 
     organization_slugs: Annotated[
         list[names.Organization],

@@ -59,7 +59,7 @@ def test_a_value_of_another_type_is_null_and_all_else_stays(tmp_path):
 
 @pytest.mark.parametrize("damaged", ['{"job":"own","index":1,', "\x00\x00", "[]"])
 def test_a_line_that_is_no_json_is_refused_and_never_a_row(tmp_path, damaged):
-    """A damaged file is no table with a few rows less."""
+    """A damaged file is not a table with a few rows less."""
     given = [line("own", 0, [HOOK], org="o"), damaged, line("own", 2, [HOOK], org="o")]
-    with pytest.raises(RunDirectoryError, match=r"results\.jsonl is damaged, a line of it is no JSON: restore it"):
+    with pytest.raises(RunDirectoryError, match=r"results\.jsonl is damaged, a line of it is not JSON: restore it"):
         rows(tmp_path, given, "webhook.list", "SELECT count(*) FROM webhook_list")

@@ -7,7 +7,7 @@ HOSTILE = "[red]x[/]\x1b]0;t\x07\u202e\nevil"
 
 
 def busy(jobs: int = 3, waits: int = 2, **fields):
-    """A run with so many jobs and waits."""
+    """A run with `jobs` jobs and `waits` waits."""
     return status(
         START + 60,
         jobs=tuple(

@@ -27,7 +27,7 @@ class Screen:
         self._torn = ""
 
     def resize(self, columns: int) -> None:
-        """From now on there are so many columns."""
+        """From now on there are `columns`."""
         self.columns = columns
 
     def feed(self, text: str) -> None:

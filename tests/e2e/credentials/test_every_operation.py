@@ -19,7 +19,7 @@ from bulk.sandbox import Settings, running
 
 KINDS: dict[str, dict[str, Any]] = {
     "classic": {"kind": "classic", "scopes": ["repo", "read:org", "notifications"]},
-    "oauth": {"kind": "oauth", "scopes": ["admin:org", "admin:org_hook", "read:enterprise"]},
+    "oauth": {"kind": "oauth", "scopes": ["admin:org", "admin:org_hook", "read:enterprise", "notifications"]},
     "fine": {"kind": "fine-grained", "permissions": {"contents": "read", "organization_hooks": "read"}},
     "app-user": {"kind": "app-user", "permissions": {"contents": "write", "notifications": "read"}},
     "installation": {"kind": "installation", "organization": "acme-eng", "permissions": {"contents": "read"}},

@@ -85,8 +85,8 @@ KEYS: dict[str, tuple[Callable[[], bytes], str]] = {
     "OpenSSH": (lambda: key_of(0).private_bytes(PEM, PrivateFormat.OpenSSH, OPEN), "ssh-keygen -p -m PEM"),
     "public": (lambda: key_of(0).public_key().public_bytes(PEM, PublicFormat.SubjectPublicKeyInfo), "is a public key"),
     "cut off": (lambda: key_of(0).private_bytes(PEM, PKCS1, OPEN)[:600], "damaged or not whole"),
-    "DER": (lambda: key_of(0).private_bytes(Encoding.DER, PKCS8, OPEN), "no private key in PEM"),
-    "empty": (lambda: b"", "no private key in PEM"),
+    "DER": (lambda: key_of(0).private_bytes(Encoding.DER, PKCS8, OPEN), "is not a private key in PEM"),
+    "empty": (lambda: b"", "is not a private key in PEM"),
 }
 
 
@@ -114,8 +114,8 @@ def test_keys_in_every_form_of_pem_sign(
 
 
 def test_another_app_and_another_key(home: Home, platform: Served) -> None:
-    """A client id that the platform does not know is no App without installations: both are said as what they are, and
-    stop everything at once; `check` has a row for each."""
+    """A client id that the platform does not know is not an App without installations: both are said as what they are,
+    and stop everything at once; `check` has a row for each."""
     home.write("app.pem", key_of(0).private_bytes(PEM, PKCS1, OPEN)).chmod(0o600)
     unknown = {"app": {"client_id": "Iv1.other", "private_key": "file:app.pem"}}
     ran, asked = tried(home, platform, {"fleet": unknown})
@@ -139,10 +139,10 @@ def test_another_app_and_another_key(home: Home, platform: Served) -> None:
 
 PROGRAMS = {
     "false": "false ended with exit code 1",
-    "echo hello": "what echo prints is no RSA signature in Base64; it has to sign its standard input",
-    "true": "what true prints is no RSA signature in Base64",
+    "echo hello": "what echo prints is not an RSA signature in Base64; it has to sign its standard input",
+    "true": "what true prints is not an RSA signature in Base64",
     "no-such-program": "no-such-program can't be started",
-    "head -c 50000000 /dev/zero": "what head prints is no RSA signature",
+    "head -c 50000000 /dev/zero": "what head prints is not an RSA signature",
 }
 
 

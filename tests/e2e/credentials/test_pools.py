@@ -33,7 +33,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def manifest(home: Home, base_url: str, count: int, credentials: dict[str, Any], **more: str) -> None:
-    """Reads so many READMEs with the credential `readers`."""
+    """Reads `count` READMEs with the credential `readers`."""
     items = [{"owner": "fleet", "repo": f"repo-{number:05d}"} for number in range(count)] or [OLD]
     platform = {"base_url": base_url, "credentials": credentials, **more}
     media = {"media_type": "raw"}  # as JSON, a README has a URL that is good once, so that it is another each time

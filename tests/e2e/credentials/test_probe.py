@@ -53,7 +53,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def manifest(home: Home, platform: Served, credentials: dict[str, Any], jobs: dict[str, Any]) -> None:
-    """A manifest; credentials that are no maps are tokens."""
+    """A manifest; credentials that are not maps are tokens."""
     named = {}
     for name, given in credentials.items():
         named[name] = given

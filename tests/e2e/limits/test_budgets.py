@@ -30,7 +30,7 @@ JOB = {"readmes": {"operation": "readme.get", "items": "repos.jsonl"}}
 
 
 def repositories(count: int) -> list[dict[str, str]]:
-    """Items for the READMEs of so many repositories."""
+    """Items for the READMEs of `count` repositories."""
     return [{"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(count)]
 
 
@@ -89,7 +89,7 @@ def governed(
 
 
 def best_s(lines: Sequence[Line], full_speed_s: float, window_s: int) -> float:
-    """The best possible time for so many READMEs, from the first arrival on (seconds).
+    """The best possible time for as many READMEs as `lines`, from the first arrival on (seconds).
 
     The sandbox's first window begins at the whole second that holds the first request, so it ends
     `window - (first request - that second)` seconds after the first request. Every further full window takes its time,

@@ -17,7 +17,7 @@ READMES = {
     }
 }
 LOCK_OUT_AFTER = 5
-"""So many bad requests lock a user out of the sandbox (count)."""
+"""Bad requests that lock a user out of the sandbox (count)."""
 ON_THEIR_WAY_S = 0.15
 """Requests that had left before the answer with Retry-After was read arrive within this time (seconds)."""
 

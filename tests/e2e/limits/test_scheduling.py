@@ -16,7 +16,7 @@ BUSY = {"core": 3_000, "dependency_snapshots": 800}
 """Items that keep a category busy for longer than it takes to use up the other one, on a machine with other work."""
 SCARCE, SCARCE_LIMIT, WINDOW_S = 12, 8, 4
 NOISE = 3.0
-"""So much longer than alone may the work of the open category take, on a machine that does other things meanwhile."""
+"""The work of the open category may take this much longer than alone, on a machine that does other things meanwhile."""
 PAUSE_SHARE = 0.5
 """Waiting for the empty category would be a pause of all of the time that it is empty (share of that)."""
 
@@ -38,7 +38,7 @@ SNAPSHOT = {
 
 
 def items_of(category: str, count: int) -> dict[str, Any]:
-    """A job of so many items that this category pays for, one request each."""
+    """A job of `count` items that this category pays for, one request each."""
     repositories = [{"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(count)]
     if category == "core":
         return {"operation": "readme.get", "items": repositories}

@@ -42,7 +42,7 @@ def files(sandbox: Served, home: Home, count: int = FILES) -> Path:
 
 
 def writes(sandbox: Served) -> list[dict[str, Any]]:
-    """Requests that were no reads."""
+    """Requests that were not reads."""
     return [line for line in sandbox.journal() if line["method"] != "GET"]
 
 

@@ -44,7 +44,7 @@ def two_jobs(home: Home, sandbox: Served) -> None:
 
 
 def test_two_jobs_on_one_file(tmp_path: Path, home: Home) -> None:
-    """A plan can look at them, what the second has written over is no difference, and they are taken back in turn."""
+    """A plan can look at them, what the second one wrote over is not a difference, and they are taken back in turn."""
     with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
         two_jobs(home, sandbox)
         planned = home.run("plan", "manifest.yaml", "--live")
@@ -167,7 +167,7 @@ def test_nothing_goes_on_without_its_plan(tmp_path: Path, home: Home) -> None:
 
 
 def test_what_was_made_is_as_it_was_left(tmp_path: Path, home: Home) -> None:
-    """Organizations, hooks, rulesets, configurations and new names are no conflict because they are there; one that
+    """Organizations, hooks, rulesets, configurations and new names are not a conflict because they are there; one that
     somebody has deleted or renamed since is named."""
     with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
         home.folder.mkdir(exist_ok=True)

@@ -94,7 +94,7 @@ def test_what_a_killed_migration_did_is_taken_back(tmp_path: Path) -> None:
 
 
 def test_where_an_undo_can_not_be_written_is_said(tmp_path: Path) -> None:
-    """A folder is no file; of a run directory without its copy of the manifest that copy is named, and nothing else."""
+    """A folder is not a file; of a run directory without its copy of the manifest only that copy is named."""
     home = Home(tmp_path / "home")
     with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
         item = {"owner": "acme-eng", "repo": "hello-world", "path": "a", "message": "m", "content": "eA=="}

@@ -114,7 +114,7 @@ class Steered:
 
 
 def steer(folder: Path, seed: int, writes: int, actions: int, latency_ms: int) -> Steered:
-    """Steer a run of so many writes so often, bring it to its end, and judge it by the journal."""
+    """Steer a run of `writes` with `actions`, bring it to its end, and judge it by the journal."""
     home = Home(folder)
     seeded: dict[str, Any] = {"repositories": {"organization": "acme-fleet", "count": writes, "readme_bytes": 10}}
     options = ("--rate-limit", "off", "--latency", str(latency_ms))

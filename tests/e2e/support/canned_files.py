@@ -1,4 +1,4 @@
-"""A platform of files of any size, a program of its own: `GET …/contents/SIZE/NUMBER` answers with so many bytes.
+"""A platform of files of any size, a program of its own: `GET …/contents/SIZE/NUMBER` answers with SIZE bytes.
 
 What a file holds follows from its number alone, so that whoever has it can tell whether it is whole. Nothing is read
 from a disk, limits are off. Its first line on standard output is its base URL; it ends with its standard input.

@@ -147,12 +147,12 @@ def repositories(first: int, end: int) -> list[dict[str, Any]]:
 
 
 def readmes(count: int, **fields: Any) -> dict[str, Any]:
-    """A job that reads so many READMEs."""
+    """A job that reads `count` READMEs."""
     return {"operation": "readme.get", "items": repositories(0, count), **fields}
 
 
 def files(each: Sequence[int], **fields: Any) -> dict[str, Any]:
-    """A job that writes so many new files to each of some repositories."""
+    """A job that writes `each` new files to some repositories."""
     items = [
         {**repository, "path": f"F{number}", "content": "QQ=="}
         for repository, count in zip(repositories(0, len(each)), each, strict=True)
@@ -162,7 +162,7 @@ def files(each: Sequence[int], **fields: Any) -> dict[str, Any]:
 
 
 def snapshots(count: int, **fields: Any) -> dict[str, Any]:
-    """A job that submits a snapshot of each of so many repositories."""
+    """A job that submits a snapshot of each of `count` repositories."""
     given = {
         "version": 0,
         "job": {"id": "1", "correlator": "build"},

@@ -76,7 +76,7 @@ class Forked:
         """Wait for its end.
 
         Raises:
-            TimeoutExpired: it still runs after so many seconds.
+            TimeoutExpired: it still runs after `timeout` seconds.
         """
         if self.returncode is None:
             if not self._is_over(timeout):
@@ -183,7 +183,7 @@ class Forkery:
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(its.fileno())],
             pass_fds=[its.fileno()],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "jobs")))},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )

@@ -51,7 +51,7 @@ def answered(sandbox: Served) -> int:
 
 
 def kill_after(home: Home, sandbox: Served, requests: int) -> None:
-    """Start the command, or go on with it, and kill it after so many more requests."""
+    """Start the command, or go on with it, and kill it after `requests` more requests."""
     wanted = answered(sandbox) + requests
     with home.running(*command("run")) as process:
         wait_for(lambda: answered(sandbox) >= wanted, process, PATIENCE_S)

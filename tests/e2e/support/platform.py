@@ -43,7 +43,7 @@ def start(
 
 
 def has_ended(process: Process, seconds: float) -> bool:
-    """Wait so long, or until the process has ended: whether it has."""
+    """Wait for `seconds`, or until the process has ended: whether it has."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

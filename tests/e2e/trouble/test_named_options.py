@@ -177,7 +177,7 @@ def test_a_path_that_the_system_refuses_is_no_bug(folder: Path, capfd: pytest.Ca
     ids=["none", "nowhere", "version", "variable", "credential"],
 )
 def test_what_is_said_of_a_manifest(folder: Path, text: str | None, capfd: pytest.CaptureFixture[str]) -> None:
-    """Whatever command reads it."""
+    """Whatever command reads a manifest that can't be used, its message names options of that command only."""
     strange = []
     (folder / "m.yaml").unlink() if text is None else (folder / "m.yaml").write_text(text)
     for command in ON_MANIFESTS:

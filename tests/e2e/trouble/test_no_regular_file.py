@@ -80,7 +80,7 @@ def test_an_option_takes_no_fifo_and_no_device(tmp_path: Path, place: str, comma
 
 
 def test_a_key_for_metrics_is_short(tmp_path: Path) -> None:
-    """failures.md row 59: a large file is no key, and is not read to its end; exit 2."""
+    """failures.md row 59: a large file is not a key, and is not read to its end; exit 2."""
     home = Home(tmp_path / "home")
     home.write("large", "")
     os.truncate(home.folder / "large", 1 << 40)

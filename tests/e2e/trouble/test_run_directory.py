@@ -19,7 +19,7 @@ COMMAND = ("run", "manifest.yaml", "--run-dir", "run")
 
 
 def readmes(count: int) -> dict[str, Any]:
-    """A job of so many reads, from a file."""
+    """A job of `count` reads, from a file."""
     return {"readmes": {"operation": "readme.get", "items": f"{count}.jsonl"}}
 
 
@@ -166,7 +166,7 @@ def test_items_are_hashed_once(home: Home, is_touched: bool) -> None:
 
 
 def test_limits_may_change_from_one_resume_to_the_next(home: Home, sandbox: Served) -> None:
-    """`limits` is no part of what a run is, neither in the file nor on the command line (failures.md row 55)."""
+    """`limits` is not part of what a run is, neither in the file nor on the command line (failures.md row 55)."""
     assert home.run(*COMMAND, "--limit", "3").exit_code == 0
     home.manifest(sandbox.base_url, readmes(10), limits={"concurrency": 3, "failures": 1})
     ran = home.run(*COMMAND, "--reserve", "10%", "--concurrency", "5")

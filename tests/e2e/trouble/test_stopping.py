@@ -28,13 +28,13 @@ SECOND_MOST_S = 3.0
 
 
 def readmes(count: int) -> dict[str, Any]:
-    """A job of so many reads, one request each."""
+    """A job of `count` reads, one request each."""
     items = [{"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(count)]
     return {"readmes": {"operation": "readme.get", "items": items}}
 
 
 def files(count: int) -> dict[str, Any]:
-    """A job of so many writes, each in a repository of its own."""
+    """A job of `count` writes, each in a repository of its own."""
     items = [
         {"owner": "acme-fleet", "repo": f"repo-{n:05d}", "path": f"{n}.txt", "content": "QQ=="} for n in range(count)
     ]
@@ -43,7 +43,7 @@ def files(count: int) -> dict[str, Any]:
 
 @contextmanager
 def started(home: Home, sandbox: Served, requests: int) -> Iterator[Any]:
-    """Start the command and wait until it has sent so many requests."""
+    """Start the command and wait until it has sent `requests` requests."""
     before = len(sandbox.requests())
     with home.running(*COMMAND) as process:
         wait_for(lambda: len(sandbox.requests()) >= before + requests, process)

@@ -25,7 +25,7 @@ GOES_ON = "bulk resume run"
 
 
 def readmes(count: int, **fields: Any) -> dict[str, Any]:
-    """A job of so many reads."""
+    """A job of `count` reads."""
     items = [{"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(count)]
     return {"readmes": {"operation": "readme.get", "items": items, **fields}}
 

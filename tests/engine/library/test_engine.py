@@ -30,7 +30,7 @@ TOKEN = {"BULK_TOKEN": ADMIN}
 
 
 def items(count: int) -> Iterator[dict[str, str]]:
-    """So many repositories."""
+    """`count` repositories."""
     return ({"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(count))
 
 
@@ -261,8 +261,8 @@ async def test_a_wrong_token_is_an_exception(sandbox: Served) -> None:
     assert "wrong-token" not in str(caught.value)
 
 
-async def test_a_platform_that_is_not_there_is_an_exception() -> None:
-    """Where nothing listens, `map` raises when its time for that is over instead of waiting for ever."""
+async def test_a_platform_that_is_not_there_is_waited_for() -> None:
+    """Where nothing listens, `map` tries again until its time for that is over, and can be cancelled meanwhile."""
     engine = bulk.Engine(base_url="http://127.0.0.1:9/api/v3", environ=TOKEN)
     async with engine:
         with anyio.move_on_after(1.0) as scope:

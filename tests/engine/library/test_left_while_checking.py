@@ -13,7 +13,7 @@ COUNT = 60_000
 
 
 def reads() -> Iterator[dict[str, str]]:
-    """So many READMEs."""
+    """`COUNT` READMEs."""
     return ({"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(COUNT))
 
 

@@ -66,7 +66,7 @@ def test_killed_and_called_again(sandbox: Served, tmp_path: Path) -> None:
 
 
 def reads(count: int, start: int = 0) -> list[dict[str, str]]:
-    """So many READMEs."""
+    """`count` READMEs."""
     return [{"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(start, start + count)]
 
 

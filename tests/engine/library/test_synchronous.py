@@ -26,7 +26,7 @@ TOKEN = {"BULK_TOKEN": ADMIN}
 
 
 def reads(count: int) -> Iterator[dict[str, str]]:
-    """So many READMEs."""
+    """`count` READMEs."""
     return ({"owner": "acme-fleet", "repo": f"repo-{number:05d}"} for number in range(count))
 
 
@@ -36,7 +36,7 @@ def loops() -> list[str]:
 
 
 def write_manifest(folder: Path, count: int) -> Path:
-    """A manifest of so many reads."""
+    """A manifest of `count` reads."""
     job = {"readmes": {"operation": "readme.get", "items": list(reads(count))}}
     path = folder / "manifest.yaml"
     path.write_text(json.dumps({"version": 1, "jobs": job}))

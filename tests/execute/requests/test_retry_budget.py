@@ -14,7 +14,7 @@ from bulk.execute.requests.retry_budget import (
 
 
 def test_rounds_count_while_others_are_served() -> None:
-    """failures.md rows 22, 25, 78: so many where the platform answers others, more while it serves nobody."""
+    """failures.md rows 22, 25, 78: `RESTARTS` where the platform answers others, more while it serves nobody."""
     served, alone = RetryBudget((0, 0)), RetryBudget((0, 0))
     assert [served.is_another((number + 1, 0)) for number in range(RESTARTS)] == [True] * (RESTARTS - 1) + [False]
     assert [alone.is_another((0, 0)) for _ in range(RESTARTS_IN_TROUBLE + 1)] == [True] * RESTARTS_IN_TROUBLE + [False]

@@ -202,7 +202,7 @@ def test_items_that_share_a_call_look_late() -> None:
 
 
 class _Sends:
-    """Equals a request with that method that waits so long before (seconds)."""
+    """Equals a request with that method that waits for that time before (seconds)."""
 
     def __init__(self, method: str, pause_s: float) -> None:
         self._is = method, pause_s

@@ -140,8 +140,8 @@ def test_a_trace_is_the_outcome_at_once(effect: Effect, refusal: Outcome | None)
 @pytest.mark.parametrize("effect", [each for each in Effect if each is not Effect.READ])
 @pytest.mark.parametrize("then", [NotApplied(), Undecided("it can't be seen")])
 def test_a_trace_that_one_reading_alone_shows(effect: Effect, then: Any) -> None:
-    """One answer may be a gateway's: what no second reading finds is no trace; and what a copy that lags does not show
-    is not sent again before the settle time."""
+    """One answer may be a gateway's: what no second reading finds is not a trace; and what a copy that lags does not
+    show is not sent again before the settle time."""
     settled = Settled(Thing([succeeded(1), then]), lost_write(effect))
     assert settled.outcome is None or settled.outcome.kind is OutcomeKind.UNKNOWN
     assert settled.took_s >= SETTLE_S

@@ -4,7 +4,7 @@ from bulk.execute.writes.shown_once import MOST, ShownOnce
 
 
 def test_a_mark_is_shown_once():
-    """A second answer with the same mark is no proof."""
+    """A second answer with the same mark is not proof."""
     shown = ShownOnce()
     assert [shown.is_again(mark) for mark in "abab"] == [False, False, True, True]
 

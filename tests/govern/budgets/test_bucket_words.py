@@ -86,7 +86,7 @@ def test_a_rival_of_the_window_before_keeps_its_burst() -> None:
 
 
 def test_a_window_is_at_least_a_second() -> None:
-    """A reset in the past or now is no length."""
+    """A reset in the past or now is not a length."""
     one = bucket()
     assert one.observe(100, 100, RESET + 60.0, 0, RESET + 61.0) is True
     assert one.window_s == 1.0

@@ -15,7 +15,7 @@ NOW = 1_000.0
 
 
 def used_up(one: AdaptiveLimit, latency_s: float, count: int) -> None:
-    """So many good answers while all that is allowed is in flight."""
+    """`count` good answers while all that is allowed is in flight."""
     for _ in range(count):
         one.in_flight = one.allowed - 1
         one.answered(latency_s)

@@ -13,7 +13,7 @@ from benchmarks.knee.simulation import Simulation
 from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Trust
-from bulk.govern.policy import Policy
+from bulk.govern.user_limits import UserLimits
 from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.classification import Verdict, VerdictKind
 from tests.govern.counting import Source
@@ -97,8 +97,8 @@ class Client:
         self, clock: VirtualClock, server: Server, most: int, bad: float = 0.0, kind: VerdictKind | None = None
     ) -> None:
         self.clock, self.server, self.most, self._bad, self._kind = clock, server, most, bad, kind
-        policy = Policy(most, lambda limit: 0, is_even=False, unreachable_s=30.0, unexplained_s=60.0)
-        self.governor = Governor(policy, clock, lambda credential, category: 1, lambda reason: None)
+        user_limits = UserLimits(most, lambda limit: 0, is_even=False, unreachable_s=30.0, unexplained_s=60.0)
+        self.governor = Governor(user_limits, clock, lambda credential, category: 1, lambda reason: None)
         account = self.governor.open_account(Source("token-one"), ["core"])
         account.trust, account.was_asked = Trust.PROVEN, True
         self.queue = self.governor.queue("default", "core")
@@ -123,7 +123,7 @@ class Client:
                 governor.answered(permit, Reply(status=500, headers={}), verdict)
 
     async def run(self, seconds: float) -> None:
-        """All of them, for so long."""
+        """All of them, for `seconds`."""
         with anyio.move_on_after(seconds):
             async with anyio.create_task_group() as group:
                 group.start_soon(self.governor.attend, self.queue)

@@ -8,7 +8,7 @@ from bulk.clock import Clock
 from bulk.govern.concurrency.adaptive_limit import BUSY_SHARE, LONG_TURN_S, START, AdaptiveLimit
 from bulk.govern.concurrency.loop_load import EVERY
 from bulk.govern.governor import Governor
-from bulk.govern.policy import Policy
+from bulk.govern.user_limits import UserLimits
 from bulk.model import Reply
 
 BUSY = 0.9
@@ -120,8 +120,8 @@ class Laden(Clock):
 
 
 def after(clock: Laden, answers: int) -> AdaptiveLimit:
-    """What is allowed after so many answers in as many turns, and some more turns."""
-    governor = Governor(Policy(64, lambda _: 0, False, 30.0), clock, lambda *_: 1, lambda _: None)
+    """What is allowed after `answers` answers in as many turns, and some more turns."""
+    governor = Governor(UserLimits(64, lambda _: 0, False, 30.0), clock, lambda *_: 1, lambda _: None)
     one = grown(governor.concurrency)
 
     async def main() -> None:

@@ -8,7 +8,7 @@ from bulk.govern.concurrency.overload import ALARM, MOST, USUAL, Overload
 
 
 def until_alarm(one: Overload, limit: float, good_between: int) -> int | None:
-    """Bad answers with so many good ones between two, up to the alarm (count); None: there is none in a hundred."""
+    """Bad answers with `good_between` good ones between two, up to the alarm (count); None: a hundred raise none."""
     for bad in range(1, 101):
         if one.was_bad(limit):
             return bad
@@ -30,7 +30,7 @@ def test_what_comes_now_and_then_is_none(good_between: int, bad: int | None) -> 
 
 
 def fallen(bad: int, good: int, limit: float = 8.0) -> Overload:
-    """The limit fell after so many answers."""
+    """The limit fell after that number of answers."""
     one = Overload()
     for _ in range(bad):
         one.was_bad(limit)

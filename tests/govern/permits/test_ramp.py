@@ -10,7 +10,7 @@ from bulk.model import ErrorCode, Reply
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Verdict, VerdictKind
 from tests.govern.counting import LATENCY_S, Platform, Source
-from tests.govern.test_governor import Bench, policy
+from tests.govern.test_governor import Bench, user_limits
 from tests.virtual_time import VirtualClock, run_virtual
 
 PENALTY_S = 2.0
@@ -49,7 +49,7 @@ def test_a_limit_of_requests_at_once_is_found_and_kept(at_once: int) -> None:
     async def main() -> None:
         clock = VirtualClock()
         platform = Strict(clock, at_once)
-        bench = Bench(clock, platform, policy(), Source("token-one"), work=6_000)
+        bench = Bench(clock, platform, user_limits(), Source("token-one"), work=6_000)
         took = await bench.run()
         assert bench.done == 6_000
         assert platform.refused < 120
@@ -64,7 +64,7 @@ def test_a_limit_without_a_time_is_met_few_times() -> None:
     async def main() -> None:
         clock = VirtualClock()
         platform = Strict(clock, 5, names_time=False)
-        bench = Bench(clock, platform, policy(), Source("token-one"), work=6_000)
+        bench = Bench(clock, platform, user_limits(), Source("token-one"), work=6_000)
         took = await bench.run()
         assert bench.done == 6_000
         assert took < 600.0

@@ -117,7 +117,7 @@ def _config_changed(turn: Turn, hook: dict[str, Any], sent: dict[str, Any]) -> d
 
 
 def _change(turn: Turn, key: Key, before: dict[str, Any], after: dict[str, Any]) -> None:
-    """The same again is no effect."""
+    """The same again is not an effect."""
     if after != before:
         turn.change("hook updated", key, {**after, "updated_at": turn.stamp()})
 

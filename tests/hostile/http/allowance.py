@@ -22,7 +22,7 @@ CATEGORIES = (
 
 @dataclass(slots=True)
 class Allowance:
-    """So many requests of each category in each window; a window begins with its first request.
+    """A number of requests of each category in each window; a window begins with its first request.
 
     Attributes:
         limit: requests in a window. window_s: its length (whole seconds).

@@ -48,7 +48,7 @@ class Ask:
         return self.query.get(name, [default])[0]
 
     def json(self) -> dict[str, Any]:
-        """The body's object; what is no object is none."""
+        """The body's object; what is not an object is none."""
         try:
             found = json.loads(self.body)
         except ValueError:

@@ -48,7 +48,7 @@ ABSENT, VISIBLE, HIDDEN = reply(404), reply(body=[]), reply(404)
 
 
 def test_get():
-    """The configuration; what is no object is unusable."""
+    """The configuration; what is not an object is unusable."""
     driven = run(GET, ONE, reply(body=BEFORE))
     assert (driven.shown(), driven.outcome.result) == ([f"GET {PATH}"], BEFORE)
     assert run(GET, ONE, reply(body=BEFORE, is_unchanged=True)).outcome.kind is OutcomeKind.UNCHANGED
@@ -241,7 +241,7 @@ def test_set_default():
 
 @pytest.mark.parametrize("shown", [{}, {"configuration": None}])
 def test_the_default_of_nothing_may_show_no_configuration(shown):
-    """Where it is to be no default any more, an answer without it is believed, and one with another is not."""
+    """Where it is to be not a default any more, an answer without it is believed, and one with another is not."""
     for value, is_enough in (("none", True), ("all", False)):
         answer = reply(200, {"default_for_new_repos": value, **shown})
         assert run(DEFAULT, {**ONE, "default_for_new_repos": value}, answer).is_disbelieved is not is_enough

@@ -85,7 +85,7 @@ def test_a_404_while_the_file_is_there(there):
 
 
 def test_directories_are_not_deleted():
-    """What is no file fails as a conflict that names it."""
+    """What is not a file fails as a conflict that names it."""
     driven = run(DELETE, ITEM, reply(body={"type": "dir", "entries": [{"type": "file", "name": "a"}]}))
     assert driven.error.code is ErrorCode.CONFLICT
     assert "a directory" in driven.error.message

@@ -84,7 +84,7 @@ def test_html_is_not_the_raw_file():
 
 @pytest.mark.parametrize("kind", ["symlink", "submodule"])
 def test_symlinks_and_submodules_are_described(kind):
-    """What is no file is given as the platform describes it, and saved as JSON."""
+    """What is not a file is given as the platform describes it, and saved as JSON."""
     body = {**ENTRY, "type": kind}
     driven = run(GET, {**ITEM, "path": "a"}, reply(body=body))
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED

@@ -241,7 +241,7 @@ def test_create_where_the_same_content_counts_as_unchanged():
 
 @pytest.mark.parametrize("answers", [(), (ABSENT, reply(422, INVALID))], ids=["before", "refused"])
 def test_create_where_other_content_is_in_the_way(answers):
-    """It is never overwritten."""
+    """A file with other content is never overwritten: the creation fails as a conflict."""
     driven = run(PUT, LIKE, *answers, _file(THIRD))
     assert driven.error.code is ErrorCode.CONFLICT
     assert "exists already" in driven.error.message

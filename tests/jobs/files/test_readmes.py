@@ -104,7 +104,7 @@ def test_a_304_is_unchanged_and_has_its_result(media_type, body):
 
 @pytest.mark.parametrize("media_type", ["json", "object"])
 def test_above_1_mb_the_bytes_come_as_raw(media_type):
-    """`encoding: none` is no empty file: the bytes are asked for, and the result keeps the platform's fields."""
+    """`encoding: none` is not an empty file: the bytes are asked for, and the result keeps the platform's fields."""
     driven = run(GET, {**ITEM, "media_type": media_type}, reply(body=LARGE), reply(body=DATA))
     assert [request.media for request in driven.requests] == [Media(media_type), Media.RAW]
     assert driven.outcome.result == {**LARGE, "sha256": hashlib.sha256(DATA).hexdigest()}
@@ -112,7 +112,7 @@ def test_above_1_mb_the_bytes_come_as_raw(media_type):
 
 
 def test_bytes_of_another_blob_are_asked_for_again():
-    """A file that was changed between the two answers is read anew, past the store; bytes that are cut are no file."""
+    """A file that changed between the two answers is read anew, past the store; bytes that are cut are not a file."""
     cut = run(GET, ITEM, *(reply(body=body) for body in (LARGE, DATA[:-1], LARGE, DATA)))
     assert [request.is_fresh for request in cut.requests] == [False, False, True, True]
     assert cut.outcome.result["sha"] == LARGE["sha"]

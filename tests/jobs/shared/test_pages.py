@@ -66,7 +66,7 @@ def surely(*answers: Any) -> Driven:
 
 def test_what_is_not_there_is_read_twice():
     """Something was deleted while a list of several pages was read, so that an entry moved to a page that had been
-    read: the second reading shows it. A list of one page is read once; a second reading that fails is no list."""
+    read: the second reading shows it. A list of one page is read once; a second reading that fails is not a list."""
     driven = surely(page([1, 2], "page=2"), page([4]), page([1, 3], "page=2"), page([4]))
     assert numbers(driven.ended.entries) == [1, 2, 4, 3]
     assert all(request.is_fresh for request in driven.requests)
@@ -266,7 +266,7 @@ def test_pages_are_not_kept():
     [({}, None), (None, None), ([1], "rows"), ({"rows": 5}, "rows"), ("x", None), ({"message": "x"}, None)],
 )
 def test_what_is_no_list(body, field):
-    """An answer of another shape is no empty list (failures.md row 27)."""
+    """An answer of another shape is not an empty list (failures.md row 27)."""
     assert read(page(body), field=field).is_disbelieved
     later = {"rows": [1]} if field else [1]
     assert read(page(later, "page=2"), page(body), field=field).is_disbelieved
@@ -291,6 +291,6 @@ def test_fresh_and_paused():
 
 @pytest.mark.parametrize("entries", [[{"id": 1}, "x"], [{"id": 1}, None], [[]]])
 def test_entries_are_objects(entries):
-    """A list of anything else is no list of the specification's; an empty one may be."""
+    """A list of anything else is not a list of the specification's; an empty one may be."""
     assert read(page(entries)).is_disbelieved
     assert read(page([])).ended.why == ""

@@ -125,7 +125,7 @@ def test_names_in_words_decide_nothing(template, one, other, asked):
 
 @given(NAMES, NAMES)
 def test_words_do_not_change_what_a_creation_does(one, other):
-    """A refused creation looks what is there, whatever the words are, and asks for the same each time."""
+    """A refused creation reads what is there, whatever the words are, and asks for the same each time."""
     body = {"message": f"{one} {other}", "errors": [f"{other} {one}"]}
     for operation, item in CREATIONS:
         here = reply(404) if operation == "organization.create" else reply(body=[])

@@ -66,7 +66,7 @@ def test_what_the_run_did_is_intact(run_dir: Path) -> None:
 
 
 def test_a_file_that_is_gone_is_named(run_dir: Path) -> None:
-    """Each of them, and no other for it; the ledger is no run directory without itself."""
+    """Each of them, and no other for it; the ledger is not a run directory without itself."""
     for path in sorted(run_dir.iterdir()):
         if path.name in ("ledger.db", "run.lock"):
             continue
@@ -79,7 +79,7 @@ def test_a_file_that_is_gone_is_named(run_dir: Path) -> None:
 
 
 def flip_bytes(run_dir: Path, most: int) -> None:
-    """Flip so many bytes of every file, one after the other; each must be found."""
+    """Flip `most` bytes of every file, one after the other; each must be found."""
     dice = random.Random(1)
     for path in sorted(run_dir.iterdir()):
         data = path.read_bytes()
@@ -161,7 +161,7 @@ def test_a_before_image_is_bound(tmp_path: Path) -> None:
 
 
 def scrambled(run_dir: Path, dice: random.Random, flips: int, moves: int) -> tuple[set[int], set[int]]:
-    """Flip bytes of so many lines, and remove or swap so many others; which are gone, and which were moved."""
+    """Flip bytes of `flips` lines, and remove or swap `moves` others; which are gone, and which were moved."""
     lines = (run_dir / "results.jsonl").read_bytes().splitlines(keepends=True)
     chosen = dice.sample(range(len(lines)), flips + 2 * moves)
     for place in chosen[:flips]:
@@ -182,7 +182,7 @@ def scrambled(run_dir: Path, dice: random.Random, flips: int, moves: int) -> tup
 
 
 def check_scrambled(run_dir: Path, items: int, flips: int, moves: int) -> float:
-    """Make a run of so many items, scramble it, and see that exactly what was done is named; seconds while intact."""
+    """Make a run of `items` items, scramble it, and see that exactly what was done is named; seconds while intact."""
     with opened(run_dir) as ledger:
         for first in range(0, items, 1_000):
             last = min(items, first + 1_000)

@@ -80,7 +80,7 @@ def test_one_key_of_two_is_enough(
 @pytest.mark.parametrize(
     ("content", "mode", "reason"),
     [
-        ("no key", 0o600, "no private key"),
+        ("no key", 0o600, "is not a private key"),
         ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", 0o600, "app.pem is damaged or not whole"),
         ("-----BEGIN PRIVATE KEY-----", 0o640, "chmod 600"),
         (base64.b64encode(b"-----BEGIN RSA PRIVATE KEY-----\nAAAA").decode(), 0o600, "is a key in Base64; decode it"),
@@ -100,12 +100,12 @@ def test_what_is_wrong_with_a_key(tmp_path: Path, content: str, mode: int, reaso
 @pytest.mark.parametrize(
     ("program", "reason"),
     [
-        ("print('c2hvcnQ=')", "no RSA signature"),
-        ("print(open('app.pem').read())", "no RSA signature"),
-        ("print(*open('app.pem').read().splitlines()[1:-1], sep='')", "no RSA signature"),
-        ("print('5a' * 256)", "no RSA signature"),
-        ("import json; print(json.dumps({'signature': 'QUJD' * 85 + 'QQ=='}))", "no RSA signature"),
-        ("print('vault:v1:' + 'QUJD' * 85 + 'QQ==')", "no RSA signature"),
+        ("print('c2hvcnQ=')", "is not an RSA signature"),
+        ("print(open('app.pem').read())", "is not an RSA signature"),
+        ("print(*open('app.pem').read().splitlines()[1:-1], sep='')", "is not an RSA signature"),
+        ("print('5a' * 256)", "is not an RSA signature"),
+        ("import json; print(json.dumps({'signature': 'QUJD' * 85 + 'QQ=='}))", "is not an RSA signature"),
+        ("print('vault:v1:' + 'QUJD' * 85 + 'QQ==')", "is not an RSA signature"),
         ("raise SystemExit(3)", "exit code 3"),
     ],
 )

@@ -86,7 +86,7 @@ def test_a_file_that_others_can_open_is_refused(tmp_path, mode):
 
 
 def test_what_is_no_regular_file_is_refused(tmp_path):
-    """failures.md row 59: a folder, a FIFO (without waiting for it), a device or nothing at all is no token's file."""
+    """failures.md row 59: a folder, a FIFO (which is not waited for), a device or nothing is not a token's file."""
     os.mkfifo(tmp_path / "fifo", 0o600)
     (tmp_path / "folder").mkdir(mode=0o700)
     assert "not a regular file" in why_missing("file:fifo", tmp_path)
@@ -124,7 +124,7 @@ JUNK = {
 
 @pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK.keys())
 def test_junk_in_a_file_is_refused_without_showing_it(tmp_path, junk):
-    """failures.md rows 36 and 58: what could break a header or is no token at all is refused, and not shown."""
+    """failures.md rows 36 and 58: what could break a header or is not a token at all is refused, and not shown."""
     private(tmp_path / "file", junk)
     assert "is not a token" in why_missing("file:file", tmp_path)
 
@@ -241,7 +241,7 @@ def test_the_source_is_opened_once(tmp_path):
 
 
 async def test_renewing_takes_another_token(tmp_path):
-    """failures.md row 35: after a renewal `read` gives the other token; the same one again is no renewal."""
+    """failures.md row 35: after a renewal `read` gives the other token; the same one again is not a renewal."""
     private(tmp_path / "token", b"tok_first_one")
     for source in ("file:token", program("print(open('token').read())")):
         private(tmp_path / "token", b"tok_first_one")

@@ -126,7 +126,7 @@ async def test_what_breaks_off_leaves_nothing(open_transport, token, body_reader
 
 @pytest.mark.parametrize("as_sent", [chunked, answer, zipped])
 async def test_more_than_is_allowed_is_given_up(open_transport, token, body_reader, tmp_path, as_sent):
-    """failures.md row 29: a long body with one byte too many is no file, and the reply says so."""
+    """failures.md row 29: a long body with one byte too many is not a file, and the reply says so."""
     answers = always(as_sent(LONG + b"x"))
     async with serving(answers) as server, open_transport(server.base_url, body_reader=body_reader) as transport:
         reply = await transport.send(RAW, token, holder=Item())

@@ -40,7 +40,7 @@ def file_of(directory: Path) -> Path:
 
 @pytest.mark.parametrize("content", [b"no database at all" * 100, b"SQLite format 3\0" + b"\xff" * 4000])
 def test_a_damaged_file_is_no_store(tmp_path, caplog, content):
-    """A file that is no database: one warning, everything is read anew, nothing is overwritten."""
+    """A file that is not a database: one warning, everything is read anew, nothing is overwritten."""
     path = file_of(tmp_path)
     path.write_bytes(content)
     assert is_given_up(caplog, store(tmp_path))
@@ -81,7 +81,7 @@ def test_a_damaged_schema_is_no_store(tmp_path, caplog):
 
 
 def test_a_validator_that_is_no_text_is_not_kept(tmp_path, caplog):
-    """A header with bytes that are no UTF-8 can't be written: that answer is not kept, all others are."""
+    """A header with bytes that are not UTF-8 can't be written: that answer is not kept, all others are."""
     other = Request(method="GET", path="/other")
     one = store(tmp_path)
     one.keep(GET, reply({"etag": b'"caf\xe9"'.decode("utf-8", "surrogateescape")}))

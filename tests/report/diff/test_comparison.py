@@ -276,7 +276,7 @@ def test_entries_in_another_order_are_the_same(diff):
 
 @pytest.mark.parametrize("ignored", [("result.at",), ("result",), ("result.at", "outcome", "error.code")])
 def test_fields_can_be_ignored(diff, ignored):
-    """What is ignored is no change, and the summary names it."""
+    """What is ignored is not a change, and the summary names it."""
     summary, *changes = diff([finished(0, result={"at": 1})], [finished(0, result={"at": 2})], ignored)
     assert (counts(summary), changes) == ((1, 0, 0, 0), [])
     assert summary["ignored"] == sorted(ignored)

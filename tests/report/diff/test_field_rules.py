@@ -14,7 +14,7 @@ def test_entries_are_told_apart_by_the_key_that_the_operation_names():
 
 
 def test_a_repeated_write_of_the_same_file_is_no_change():
-    """The commit is there only the first time, and is no part of the file; where events go is part of a webhook."""
+    """The commit is there only the first time, and is not part of the file; where events go is part of a webhook."""
     put = rules_of("contents.put")
     written = {"path": "a", "sha": "b", "commit": {"sha": "c"}}
     assert put.steady(written) == {"path": "a", "sha": "b"}

@@ -100,7 +100,7 @@ class _Stream(io.StringIO):
     ],
 )
 def test_colour_is_for_terminals(answer, environ, expected):
-    """Colour appears on a terminal only, never where NO_COLOR is set, and a closed stream is no terminal."""
+    """Colour appears on a terminal only, never where NO_COLOR is set, and a closed stream is not a terminal."""
     assert wants_colour(_Stream(answer), environ) is expected
 
 

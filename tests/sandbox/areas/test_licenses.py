@@ -136,7 +136,7 @@ async def test_who_sees_the_committers(start: Start) -> None:
 
 
 async def test_billing_managers_see_the_committers(start: Start, tmp_path: Path) -> None:
-    """A billing manager of the enterprise does, who is no administrator and no member, and sees nothing else of it."""
+    """A billing manager of the enterprise does, who is neither administrator nor member, and sees no more of it."""
     seed = tmp_path / "seed.yaml"
     seed.write_text(
         "users: [{login: erin, billing_manager: true}]\n"

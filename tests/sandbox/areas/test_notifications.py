@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 TEST_AREAS = (notifications.AREA, rate_limit.AREA)
 MANY = AT_ONCE + 1
+BEYOND = "9999-12-31T23:59:59-14:00"
+"""A timestamp that the platform could not write, because it is one of the year 10000 where there is no offset."""
 FIELDS = [
     "id",
     "repository",
@@ -114,7 +116,7 @@ async def test_fifty_on_a_page(start: Start, tmp_path: Path) -> None:
         assert 'rel="next"' in reply.headers["Link"]
 
 
-@pytest.mark.parametrize("query", ["?since=yesterday", "?before=2025-05-01", "?since="])
+@pytest.mark.parametrize("query", ["?since=yesterday", "?before=2025-05-01", "?since=", f"?since={BEYOND}"])
 async def test_list_refused(shared: Platform, query: str) -> None:
     """A moment that is none is 422."""
     reply = await shared.ask("GET", f"/notifications{query}")
@@ -181,7 +183,7 @@ async def test_news_are_seen(start: Start, clock: HandClock) -> None:
 
 
 async def test_the_interval_grows_under_load(start: Start, clock: HandClock) -> None:
-    """Many polls in a minute make it longer, up to ten minutes; further pages are no polls; then it shrinks again."""
+    """Many polls in a minute make it longer, up to ten minutes; further pages are not polls; then it shrinks again."""
     platform = await start(clock=clock)
 
     async def interval(query: str = "") -> int:
@@ -233,7 +235,7 @@ async def test_up_to_a_moment(platform: Platform) -> None:
 async def test_marking_nothing(shared: Platform) -> None:
     """`read: false` marks nothing; a wrong body is 422."""
     assert (await mark(shared, read=False)).status == 304
-    for body in ({"last_read_at": "now"}, {"last_read_at": 5}, {"read": "yes"}):
+    for body in ({"last_read_at": "now"}, {"last_read_at": 5}, {"last_read_at": BEYOND}, {"read": "yes"}):
         assert (await mark(shared, **body)).status == 422
     assert len(await ids(shared)) == 3
 

@@ -41,7 +41,7 @@ def test_names_and_numbers_lead_back_to_the_repository(count: int, data: st.Data
 
 @pytest.mark.parametrize("name", ["repo-1", "repo-000001", "repo-0000x", "repo-", "rep-00001", "repo-²0000", ""])
 def test_other_names_mean_nothing(name: str) -> None:
-    """Too few or too many digits, other digits and other prefixes are no repositories."""
+    """Too few or too many digits, other digits and other prefixes are not repositories."""
     assert Fleet(1, 1, 20_000).index_of(name) is None
 
 

@@ -31,7 +31,7 @@ TEST_AREAS = (
 
 
 async def until_asleep(clock: HandClock, sleepers: int) -> None:
-    """Come back when so many requests wait for the clock."""
+    """Come back when `sleepers` requests wait for the clock."""
     with anyio.fail_after(60):
         while clock.sleepers < sleepers:
             await anyio.lowlevel.checkpoint()

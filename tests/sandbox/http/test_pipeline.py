@@ -185,7 +185,7 @@ async def test_array_parameters(shared: Platform) -> None:
     ],
 )
 async def test_bodies(shared: Platform, raw: bytes, status: int, message: str | None) -> None:
-    """A body that is no JSON, or no object, is 400; an empty one is an empty object."""
+    """A body that is not JSON, or no object, is 400; an empty one is an empty object."""
     reply = await shared.ask("POST", "/test/echo", raw=raw)
     assert (reply.status, reply.json().get("message")) == (status, message)
 

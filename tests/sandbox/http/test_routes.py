@@ -36,6 +36,12 @@ def test_parameters_are_decoded_once() -> None:
     assert found("GET", "/orgs/a%2Fb%2541/hooks") == ("/orgs/{org}/hooks", {"org": "a/b%41"})
 
 
+def test_literals_may_be_encoded() -> None:
+    """`%6F` and `o` are the same character of a path (RFC 3986), whoever chose to encode it."""
+    assert found("GET", "/%6Frgs/a/h%6f%6Fks") == ("/orgs/{org}/hooks", {"org": "a"})
+    assert found("GET", "/orgs%2Fa/hooks") is None
+
+
 @pytest.mark.parametrize(
     ("path", "tail"),
     [("docs/a.md", "docs/a.md"), ("docs%2Fa%20b.md", "docs/a b.md"), ("", ""), ("a/", "a/"), ("%C3%A9", "é")],

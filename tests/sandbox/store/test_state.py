@@ -145,6 +145,12 @@ async def test_seed_instead_of_the_standard_data(start: Start, tmp_path: Path) -
         ("seed.yaml", "tokens: [{token: t, user: nobody}]", "there is no user 'nobody'"),
         ("seed.yaml", "tokens: [{token: t, user: bob, kind: installation}]", "names its organization"),
         ("seed.yaml", "tokens: [{token: t, user: bob, kind: magic}]", "kind"),
+        ("seed.yaml", "license: {expire_at: '9999-12-31T23:59:59-14:00'}", "license: .*9999"),
+        (
+            "seed.yaml",
+            "notifications: [{user: bob, repository: acme-ops/runbook, updated_at: '0001-01-01T00:00:00+14:00'}]",
+            r"notifications\[0\]: .*0001",
+        ),
         ("seed.yaml", "tokens: [{token: t, user: bob, organization: gone}]", "there is no organization 'gone'"),
     ],
 )
@@ -218,7 +224,7 @@ async def test_one_sandbox_for_a_state(tmp_path: Path) -> None:
 
 
 async def test_states_that_can_not_be_used(tmp_path: Path) -> None:
-    """What is no state, or another version's, is refused and left as it was."""
+    """What is not a state, or another version's, is refused and left as it was."""
     text, foreign, newer = (tmp_path / name for name in ("text", "foreign", "newer"))
     for directory in (text, foreign, newer):
         directory.mkdir()

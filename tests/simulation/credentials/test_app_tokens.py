@@ -15,7 +15,7 @@ HOURLY = 12
 
 
 def seed(installations: int, each: int) -> str:
-    """So many installations, each with as many repositories."""
+    """`installations` installations, with `each` repositories each."""
     made = [{"prefix": "org-", "count": installations, "each": each}]
     return json.dumps({"apps": [{"slug": "fleet", "client_id": "Iv1.fleet", "installations": made}]})
 

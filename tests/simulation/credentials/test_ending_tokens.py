@@ -61,7 +61,7 @@ class Broker:
 
 
 async def _jump(made: World, hours: float, jumps: int) -> None:
-    """This machine's clock is a day wrong, and is set so many times."""
+    """This machine's clock is a day wrong, and is set `jumps` times."""
     dice = random.Random("jumps")
     made.clock.skew_s = DAY_S
     for moment in sorted(dice.uniform(0.0, hours * HOURS) for _ in range(jumps)):

@@ -129,7 +129,7 @@ class Hostile:
 
 
 def jobs(count: int, first: int) -> dict[str, Any]:
-    """So many reads, and as many lists."""
+    """`count` reads, and as many lists."""
     place = {"owner": "acme-eng", "repo": "hello-world"}
     numbers = range(first, first + count)
     return {
@@ -139,7 +139,7 @@ def jobs(count: int, first: int) -> dict[str, Any]:
 
 
 def fuzz(folder: Path, seed: int, count: int, runs: int) -> tuple[RateLimitPoller, Hostile]:
-    """So many redirects and as many links in each of so many runs; what was seen."""
+    """`count` redirects and as many links in each of `runs` runs; what was seen."""
     watch, hostile = RateLimitPoller(), Hostile(seed)
 
     async def main() -> None:

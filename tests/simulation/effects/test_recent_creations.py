@@ -55,7 +55,7 @@ MADE_AND_LISTED = {
 
 
 def use(folder: Path, what: str, hidden_s: float, is_cut_off: bool = False) -> tuple[dict[str, Any], float, int]:
-    """Create a thing that the platform hides for so long, and use it: its line, how long it took, the reads of it.
+    """Create a thing that the platform hides for `hidden_s`, and use it: its line, how long it took, the reads of it.
 
     Args:
         is_cut_off: another process of the run goes on when the creation has been told.

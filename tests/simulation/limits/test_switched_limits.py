@@ -12,8 +12,8 @@ ITEMS = 1_000
 
 
 def switched(off_s: float, on_after: int = ITEMS) -> Instead:
-    """Limits are off from that moment on (seconds after the first question), until so many requests have come: answers
-    name none, and `/rate_limit` is 404."""
+    """Limits are off from that moment on (seconds after the first question), until `on_after` requests have come:
+    answers name none, and `/rate_limit` is 404."""
 
     def instead(platform: BudgetPlatform, path: str) -> Answer | None:
         if platform.sent[-1][0] - platform.sent[0][0] < off_s or len(platform.paths()) > on_after:
@@ -28,8 +28,8 @@ def switched(off_s: float, on_after: int = ITEMS) -> Instead:
 @pytest.mark.parametrize("pace", ["even", "burst"])
 @pytest.mark.parametrize("off_s", [10.0, 70.0])
 def test_limits_that_are_turned_off_hold_up_nothing(tmp_path: Path, off_s: float, pace: str) -> None:
-    """What was left of the window is no budget any more. A run that had begun under a limit kept to it for ever: this
-    one took ten windows, where a new one took seconds."""
+    """What was left of the window is not a budget any more. A run that had begun under a limit kept to it for ever:
+    this one took ten windows, where a new one took seconds."""
     platform = BudgetPlatform(Limits(LIMIT, WINDOW_S), switched(off_s))
     ran = run(tmp_path, platform, ITEMS, {"pace": pace}, most_s=900.0)
     assert ran.outcomes == ["succeeded"] * ITEMS

@@ -123,7 +123,7 @@ class Planning:
                 assert how in ("stale", "unchanged", "conflict", "succeeded"), about
                 assert how != "succeeded" or not _is_all_of_it(things), about
             elif verdict in WRITTEN and not _meets(things, moved):
-                # a configuration that is so is no news to us, and that a file stands above one only its write shows
+                # a configuration that is so is not news to us, and that a file stands above one only its write shows
                 odd = {"configuration": "unchanged", "file": "validation_failed"}.get(things[0][0])
                 stands_above = {"stale"} if self._stand_above(things) else set()  # of what the run itself has made
                 assert how in {"succeeded", odd, *stands_above}, about

@@ -260,7 +260,7 @@ def paused_in_the_queue(folder: Path) -> None:
 
 
 def is_of_item(entry: Entry) -> bool:
-    """Whether it is no look at the limits."""
+    """Whether it is not a look at the limits."""
     return not entry.path.endswith("/rate_limit")
 
 

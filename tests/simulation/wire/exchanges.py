@@ -55,7 +55,7 @@ class Course:
 
 
 def drops(length: int) -> Iterator[tuple[int, int]]:
-    """How so many bytes drip: singly through the status line, then a few at a time, in as long a time."""
+    """How `length` bytes drip: singly through the status line, then a few at a time, in as long a time."""
     place = 0
     while place < length:
         step = 1 if place < SINGLY else LUMP

@@ -15,8 +15,8 @@ class Fate:
     Attributes:
         kind: its name in the trace.
         request_s, answer_s: how long the bytes are under way (seconds).
-        request_cut: so many bytes of the request arrive, then the connection is reset; None: all of it.
-        answer_cut: so many bytes of the answer arrive, then the connection is closed; None: all of it.
+        request_cut: this many bytes of the request arrive, then the connection is reset; None: all of it.
+        answer_cut: this many bytes of the answer arrive, then the connection is closed; None: all of it.
         is_halved: the answer's head and half of its body arrive, then the connection is closed; an answer without a
             body is lost altogether.
         is_reset: a cut answer ends in a reset.

@@ -20,7 +20,7 @@ NUDGE_S = 0.7
 """The platform's own clock is set by no more than that while it works (seconds)."""
 LIFE_S = 20.0
 LIVES = 6
-"""Tokens end after about that time (seconds), so many of them; the last one stays."""
+"""Tokens end after about that time (seconds), and that many of them do; the last one stays."""
 ROTATED_S = 0.4
 """A token's file holds the next one that long before it ends (seconds)."""
 MOST_FIRST_S = 30.0
@@ -139,7 +139,7 @@ def _hold(path: Path, token: str) -> None:
 
 
 def _take(made: World, tokens: tuple[str, ...], count: int) -> None:
-    """Somebody else takes so many, with whichever of the tokens is good."""
+    """Somebody else takes `count`, with whichever of the tokens is good."""
     context, moment = made.sandbox.context, made.platform_clock.now()
     if context.budgets.is_off:
         return

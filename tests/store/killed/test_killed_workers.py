@@ -38,7 +38,7 @@ class Crew:
         return self.journal.read_text().splitlines()
 
     def has_done(self, effects: int) -> bool:
-        """Whether there are so many."""
+        """Whether there are `effects` effects."""
         return len(self.effects()) >= effects
 
     def dismiss(self) -> None:
@@ -63,7 +63,7 @@ class Crew:
 
 @pytest.fixture
 def crew(shared_store, tmp_path, request):
-    """Workers to come, of a run with so many items."""
+    """Workers to come, of a run with the number of items that the test names."""
     items = request.param
     shards = ranges([(0, first, first + SHARD_ITEMS) for first in range(0, items, SHARD_ITEMS)])
     place = StorePlace(shared_store, tmp_path, shards=shards)

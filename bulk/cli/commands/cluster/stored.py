@@ -52,7 +52,7 @@ def reached(text: str, purpose: str) -> Iterator["StoreConnection"]:
     """Connect to the store at the address `text`, whatever its version.
 
     Raises:
-        UsageError: `text` is no address, or a package that a store needs is not installed.
+        UsageError: `text` is not an address, or a package that a store needs is not installed.
     """
     need_client("a store")
     from bulk.store import address

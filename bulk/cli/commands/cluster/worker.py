@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def _number(_: click.Context, option: click.Parameter, given: float) -> float:
     """Refuse nan, which is neither above nor below the bounds."""
     if math.isnan(given):
-        raise click.BadParameter("nan is no number of seconds.", param=option)
+        raise click.BadParameter("nan is not a number of seconds.", param=option)
     return given
 
 
@@ -35,7 +35,7 @@ def _number(_: click.Context, option: click.Parameter, given: float) -> float:
 )
 @click.option("--lease", "lease_s", type=click.FloatRange(2.0, 3_600.0), default=30.0, show_default=True,
               metavar="SECONDS", callback=_number,
-              help="So long a shard is its own after it was last heard of.")  # fmt: skip
+              help="How long a shard stays its own after it was last heard of.")  # fmt: skip
 @click.option(
     "--secrets",
     metavar="DIR",

@@ -126,7 +126,7 @@ def rehearse(
 
 
 def _tokens(text: str | Path | None) -> int | None:
-    """Return the number of tokens that was given instead of a file; None where `text` is no number."""
+    """Return the number of tokens that was given instead of a file; None where `text` is not a number."""
     if text is None or not str(text).isdecimal():
         return None
     try:

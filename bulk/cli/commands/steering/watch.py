@@ -74,7 +74,7 @@ def _tell_events(run_dir: Path, after: str | None) -> int:
     try:
         position = events.Position() if after is None else events.Position.from_text(after)
     except ValueError:
-        raise UsageError(f"--after: {after!r} is no position; it stands in each line of --events") from None
+        raise UsageError(f"--after: {after!r} is not a position; it stands in each line of --events") from None
     try:
         while True:
             run_state = asking.state_of(run_dir)  # before the look at what happened, so that nothing is missed

@@ -168,7 +168,11 @@ def _finish_later(context: Context, organization_id: int, due_at: float) -> None
             ).fetchone()
             configuration = configurations.find(state, str(row["configuration_id"]))
             assert configuration is not None, "one that is being attached can't be deleted"
-            give(state, configuration, json.loads(row["repositories_json"]), bool(row["is_licensed"]))
+            repositories, organization = json.loads(row["repositories_json"]), state.organization_by_id(organization_id)
+            # The configuration may have been changed since the attachment was accepted.
+            is_licensed = licenses_suffice(state, organization.enterprise_id, configuration, repositories)
+            was_promised = row["is_licensed"] or not configuration.needs_licenses
+            give(state, configuration, repositories, bool(is_licensed and was_promised))
 
     context.background.start("attachment of a configuration", finish)
 

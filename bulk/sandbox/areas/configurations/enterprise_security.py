@@ -182,8 +182,8 @@ def _apply(db: sqlite3.Connection, enterprise_id: int, change: dict[str, Any]) -
     db.execute("INSERT OR REPLACE INTO enterprise_security VALUES (?, ?)", (enterprise_id, json.dumps(settings)))
 
 
-READ = Access(scopes=("read:enterprise",), hidden=True)
-WRITE = Access(scopes=("admin:enterprise",), hidden=True)
+READ = Access(scopes=("read:enterprise",), oauth_tokens=False, hidden=True)
+WRITE = Access(scopes=("admin:enterprise",), oauth_tokens=False, hidden=True)
 SETTINGS = "/enterprises/{enterprise}/code_security_and_analysis"
 AREA = Area(
     "Legacy enterprise code security and analysis",

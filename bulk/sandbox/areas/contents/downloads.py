@@ -1,8 +1,9 @@
 """Download URLs: each is good once, for five minutes, and needs no token.
 
-A URL carries its own proof (a keyed hash over what it names, its end and its number), so that giving one out costs no
-memory: only the numbers of those that were used are kept until they end. The key lives as long as the server, and so
-do its URLs. They lie below `/api/v3/downloads/`, a path of the sandbox's own, and count in no budget.
+A URL carries its own proof (a keyed hash over what it names, its end and its number; the repository goes in by its id,
+because another may take its name), so that giving one out costs no memory: only the numbers of those that were used are
+kept until they end. The key lives as long as the server, and so do its URLs. They lie below `/api/v3/downloads/`, a
+path of the sandbox's own, and count in no budget.
 """
 
 from __future__ import annotations
@@ -40,20 +41,20 @@ class Downloads:
         self._numbers = count(1)
         self._used: dict[int, int] = {}
 
-    def url(self, base_url: str, full_name: str, sha: str, path: str, now: float) -> str:
-        """Return a new URL for the blob `sha`, which is called `path` there."""
+    def url(self, base_url: str, full_name: str, repository_id: int, sha: str, path: str, now: float) -> str:
+        """Return a new URL for the blob `sha`, which is called `path` in that repository."""
         ends_at, number = int(now) + LIFETIME_S, next(self._numbers)
-        proof = self._proof(full_name, sha, path, ends_at, number)
+        proof = self._proof(repository_id, sha, path, ends_at, number)
         return f"{base_url}/downloads/{full_name}/{sha}/{quoted(path)}?token={ends_at:x}.{number:x}.{proof}"
 
-    def redeem(self, full_name: str, sha: str, path: str, token: str, now: float) -> bool:
+    def redeem(self, repository_id: int, sha: str, path: str, token: str, now: float) -> bool:
         """Return whether the token is good for this blob, now and for the first time; it can't be used again."""
         try:
             end, serial, proof = token.split(".")
             ends_at, number = int(end, 16), int(serial, 16)
         except ValueError:
             return False
-        expected = self._proof(full_name, sha, path, ends_at, number)
+        expected = self._proof(repository_id, sha, path, ends_at, number)
         if not hmac.compare_digest(proof.encode(), expected.encode()) or now >= ends_at or number in self._used:
             return False
         if len(self._used) >= _SWEEP_AT:
@@ -61,8 +62,8 @@ class Downloads:
         self._used[number] = ends_at
         return True
 
-    def _proof(self, full_name: str, sha: str, path: str, ends_at: int, number: int) -> str:
-        text = f"{full_name}\0{sha}\0{path}\0{ends_at}\0{number}"
+    def _proof(self, repository_id: int, sha: str, path: str, ends_at: int, number: int) -> str:
+        text = f"{repository_id}\0{sha}\0{path}\0{ends_at}\0{number}"
         return blake2b(text.encode(), digest_size=12, key=self._key).hexdigest()
 
 
@@ -73,7 +74,7 @@ async def download(call: Call) -> Answer:
     organization = state.organization(owner)
     repository = state.repository(organization, name) if organization else None
     token = call.query.get("token") or ""
-    if repository is None or not call.context.get(Downloads).redeem(f"{owner}/{name}", sha, path, token, call.now):
+    if repository is None or not call.context.get(Downloads).redeem(repository.id, sha, path, token, call.now):
         raise not_found()
     repositories = call.context.get(Repositories)
     data = await call.context.blocking(lambda: repositories.blob(repository, sha))

@@ -10,6 +10,7 @@ Source: the specification's "File content object" and "Limits".
 from __future__ import annotations
 
 import binascii
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from hashlib import blake2b
@@ -38,6 +39,8 @@ LARGEST_BYTES = 100 * 1024 * 1024
 """Larger files are not read at all (bytes)."""
 MOST_ENTRIES = 1000
 """The most entries of a directory listing (count)."""
+_SHORT_SSH = re.compile(r"^(?:[^/:@]+@)?(\[[^\]]*\]|[^/:]+):(?!/)(.*)", re.DOTALL)
+"""The short form of an ssh address: `git@HOST:OWNER/REPO.git`."""
 LINE_DIGITS = 60
 """Base64 content is broken into lines of this length (characters)."""
 
@@ -47,7 +50,10 @@ class FileView:
 
     def __init__(self, call: Call, repository: Repository, revision: Revision) -> None:
         self.call, self.revision = call, revision
-        self.full_name = call.context.state.full_name(repository)
+        state = call.context.state
+        self.full_name, self._repository_id = state.full_name(repository), repository.id
+        # Before its organization was renamed to this name, the name may have been another one's.
+        self._changed_at = max(revision.changed_at, state.renamed_at(repository.organization_id))
         self._downloads = call.context.get(Downloads)
         self._api = f"{call.base_url}/repos/{self.full_name}"
         self._site = f"{call.site_url}/{self.full_name}"
@@ -57,17 +63,17 @@ class FileView:
         """Return the answer for the entry at a path, in the media type that was asked for."""
         match entry.kind:
             case Kind.DIRECTORY:
-                return self._validated(self._sha_with_modules(entry), self._directory(entry))
+                return self._validated(entry, self._directory(entry), self._modules_sha())
             case Kind.SUBMODULE:
-                return self._validated(self._sha_with_modules(entry), self._submodule(entry, is_listed=False))
+                return self._validated(entry, self._submodule(entry, is_listed=False), self._modules_sha())
             case Kind.SYMLINK:
                 target = linked_file(self.revision, entry)
                 if target is not None:
                     return await self.file(entry, target)
                 if self.call.media == "raw":
-                    return self._raw(entry.sha, self.revision.read(entry))
+                    return self._raw(entry, self.revision.read(entry))
                 symlink = {**self.described(entry), "type": "symlink", "target": link_target(self.revision, entry)}
-                return self._validated(entry.sha, symlink)
+                return self._validated(entry, symlink)
         return await self.file(entry, entry)
 
     async def file(self, entry: Entry, source: Entry) -> Answer:
@@ -75,23 +81,23 @@ class FileView:
         size, media = self.revision.size(source), self.call.media
         if size > LARGEST_BYTES:
             raise _too_large("This file is larger than 100 MB: it can't be read here.")
+        as_file = Entry(entry.path, source.mode, source.sha)
         if media == "raw":
             if size > REDIRECT_BYTES:
-                return Answer(302, headers={"Location": self._download_url(Entry(entry.path, source.mode, source.sha))})
-            return self._raw(source.sha, await self._off_loop(size, lambda: self.revision.read(source)))
-        as_file = Entry(entry.path, source.mode, source.sha)
+                return Answer(302, headers={"Location": self._download_url(as_file)})
+            return self._raw(as_file, await self._off_loop(size, lambda: self.revision.read(source)))
         if size > INLINE_BYTES:
             if media != "object":
                 raise _too_large("This file is larger than 1 MB: ask for the raw or the object media type.")
-            return self._validated(source.sha, {**self.described(as_file, size), "content": "", "encoding": "none"})
+            return self._validated(as_file, {**self.described(as_file, size), "content": "", "encoding": "none"})
         data = self.revision.read(source)
         if media == "html":
-            answer = self._validated(source.sha, None)
+            answer = self._validated(as_file, None)
             answer.raw, answer.content_type = rendered(entry.path, data), self._vendor_type("html")
             return answer
         described = self.described(as_file, size)
         described["content"], described["encoding"] = base64_lines(data), "base64"
-        return self._validated(source.sha, described)
+        return self._validated(as_file, described)
 
     def described(self, entry: Entry, size: int | None = None) -> dict[str, object]:
         """Return the file object of a file, symlink or directory, without content."""
@@ -153,37 +159,46 @@ class FileView:
                 return urljoin(f"{self._site}/", text) if text.startswith(("./", "../")) else text
         return None
 
-    def _sha_with_modules(self, entry: Entry) -> str:
-        """Return the shas on which a listing depends besides names and URLs: of the tree, and of `.gitmodules`."""
+    def _modules_sha(self) -> str:
+        """Return the sha of `.gitmodules`, on which answers about submodules and directories depend."""
         modules = self.revision.entry(".gitmodules")
-        return f"{entry.sha} {modules.sha if modules else ''}"
+        return modules.sha if modules else ""
 
     def _hosted_name(self, url: str | None) -> str | None:
-        """Return `OWNER/REPO` of an address on this platform; None for any other."""
-        parts = urlsplit(url or "")
-        if f"{parts.scheme}://{parts.netloc}" != self.call.site_url:
+        """Return `OWNER/REPO` of an address on this platform (http, git or ssh); None for any other."""
+        ours = urlsplit(self.call.site_url)
+        try:
+            theirs = urlsplit(_SHORT_SSH.sub(r"ssh://\1/\2", url or ""))
+        except ValueError:  # anybody may write any address into `.gitmodules`
             return None
-        return parts.path.strip("/").removesuffix(".git")
+        if theirs.scheme in ("http", "https"):
+            is_ours = theirs.netloc.rpartition("@")[2].lower() == ours.netloc.lower()
+        else:  # git and ssh have ports of their own
+            is_ours = theirs.scheme in ("git", "ssh") and theirs.hostname == ours.hostname
+        return theirs.path.strip("/").removesuffix(".git") if is_ours else None
 
     def _download_url(self, entry: Entry) -> str:
-        return self._downloads.url(self.call.base_url, self.full_name, entry.sha, entry.path, self.call.now)
+        return self._downloads.url(
+            self.call.base_url, self.full_name, self._repository_id, entry.sha, entry.path, self.call.now
+        )
 
-    def _raw(self, sha: str, data: bytes) -> Answer:
-        answer = self._validated(sha, None)
+    def _raw(self, entry: Entry, data: bytes) -> Answer:
+        answer = self._validated(entry, None)
         answer.raw, answer.content_type = data, self._vendor_type("raw")
         return answer
 
     def _vendor_type(self, parameter: str) -> str:
         return f"application/vnd.{self.call.context.vendor.name}.{parameter}; charset=utf-8"
 
-    def _validated(self, sha: str, body: object) -> Answer:
-        """Return an answer with its validators.
+    def _validated(self, entry: Entry, body: object, modules_sha: str = "") -> Answer:
+        """Return the answer about an entry with its validators.
 
         The ETag is weak, because it stands for the content, and each answer has download URLs of its own. A branch that
         moved within the present second gets no Last-Modified, because it may move again within that second.
         """
-        call, changed_at = self.call, self.revision.changed_at
-        seen = f"{sha} {call.media} {call.version} {self._api} {self._ref} {call.params.get('path')}"
+        call, changed_at = self.call, self._changed_at
+        shown = f"{entry.kind} {entry.sha} {modules_sha} {entry.path}"
+        seen = f"{call.media} {call.version} {self._api} {self._ref} {shown}"
         etag = f'W/"{blake2b(seen.encode(), digest_size=16).hexdigest()}"'
         is_settled = int(changed_at) < int(call.now)
         return Answer(body=body, etag=etag, last_modified=changed_at if is_settled else None)

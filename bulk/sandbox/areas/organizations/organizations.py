@@ -36,7 +36,8 @@ async def create_organization(call: Call) -> Answer:
     It begins with the repositories that the seed file gives to new ones (`new_organizations.py`).
 
     Raises:
-        Refused: 404, the caller is no site administrator; 422, the login is malformed or taken, or the admin unknown.
+        Refused: 404, the caller is not a site administrator; 422, the login is malformed or taken, or there is no such
+            admin.
     """
     _only_site_administrators(call)
     state, body = call.context.state, call.json_object()
@@ -56,8 +57,8 @@ async def rename_organization(call: Call) -> Answer:
     """PATCH /admin/organizations/{org}: 202 with `message` and `url`.
 
     Raises:
-        Refused: 404, there is no such organization, or the caller is no site administrator; 422, the name is malformed
-            or taken, or a rename of this organization is on its way.
+        Refused: 404, there is no such organization, or the caller is not a site administrator; 422, the name is
+            malformed or taken, or a rename of this organization is on its way.
     """
     _only_site_administrators(call)
     state = call.context.state
@@ -103,7 +104,7 @@ def _finish_later(context: Context, organization_id: int, due_at: float) -> None
             row = db.execute(
                 "DELETE FROM renames WHERE organization_id = ? RETURNING login, event_json", (organization_id,)
             ).fetchone()
-            state.add_organization(replace(former, login=row["login"]))
+            state.rename_organization(former, row["login"])
         state.tell_renamed(former.login, row["login"])
         event = deliveries.Event("organization", json.loads(row["event_json"]))
         deliveries.announce(context, organization_id, event.name, lambda: event)
@@ -147,7 +148,7 @@ def _admin(state: State, body: dict[str, object]) -> User:
     return admin
 
 
-SITE = Access(scopes=("site_admin",), hidden=True)
+SITE = Access(scopes=("site_admin",), oauth_tokens=False, hidden=True)
 AREA = Area(
     "Enterprise organization administration",
     (

@@ -1,8 +1,8 @@
 """The organizations that an enterprise team is assigned to.
 
 A team is addressed by its slug (`ent:…`, in any case) or its id. Members of the enterprise see the assignments, its
-administrators change them. To assign an organization twice, or to remove one that is not assigned, is no error and
-changes nothing. The calls for many organizations ignore names that are no organization: their answers show what was
+administrators change them. To assign an organization twice, or to remove one that is not assigned, is not an error and
+changes nothing. The calls for many organizations ignore names that are not organizations: their answers show what was
 done.
 """
 
@@ -133,8 +133,12 @@ def _effect(team: sqlite3.Row, verb: str, organizations: list[Organization]) -> 
     return f"team {team['slug']} {verb} {names}" if names else None
 
 
-READ = Access(scopes=("read:enterprise",), permission=("enterprise_teams", "read"), app_tokens=False)
-WRITE = Access(scopes=("admin:enterprise",), permission=("enterprise_teams", "write"), app_tokens=False)
+READ = Access(
+    scopes=("read:enterprise",), permission=("enterprise_teams", "read"), app_tokens=False, oauth_tokens=False
+)
+WRITE = Access(
+    scopes=("admin:enterprise",), permission=("enterprise_teams", "write"), app_tokens=False, oauth_tokens=False
+)
 ALL = "/enterprises/{enterprise}/teams/{enterprise-team}/organizations"
 ONE = ALL + "/{org}"
 AREA = Area(

@@ -121,7 +121,7 @@ def _enterprise(call: Call) -> Enterprise:
 
 
 def _number(call: Call, parameter: str) -> int:
-    """Return a number of the path; a text that is no number, or too large for an id, gives an id that nothing has."""
+    """Return a number of the path; text that is not a number, or too large for an id, gives an id that nothing has."""
     text = call.params[parameter]
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1
 

@@ -33,7 +33,7 @@ def joined(call: Call) -> Enterprise:
     """Return the enterprise of the path, for its members.
 
     Raises:
-        Refused: 404, the enterprise does not exist, or the caller is no member.
+        Refused: 404, the enterprise does not exist, or the caller is not a member.
     """
     found = _find(call)
     if not is_administrator(call) and not _is_member(call, found):
@@ -49,7 +49,7 @@ def administered(call: Call, *, hidden: bool = False) -> Enterprise:
         hidden: whether members get 404 instead of 403.
 
     Raises:
-        Refused: 404, the enterprise does not exist, or the caller is no member; 403, he is a member but no
+        Refused: 404, the enterprise does not exist, or the caller is not a member; 403, he is a member but no
             administrator.
     """
     found = joined(call)

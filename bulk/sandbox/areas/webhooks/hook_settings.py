@@ -41,7 +41,7 @@ def config_in(body: dict[str, object]) -> dict[str, object] | None:
     """Return the object `config`, with a `url` in it; None where the body has no `config`.
 
     Raises:
-        Refused: 422, `config` is no object, or has no URL.
+        Refused: 422, `config` is not an object, or has no URL.
     """
     config = body.get("config")
     if config is None:

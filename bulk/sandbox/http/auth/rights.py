@@ -78,7 +78,7 @@ def admit(call: Call) -> None:
     if access is None:
         return
     if token.kind in SCOPED_KINDS:
-        is_enough = has_scope(token, *access.scopes)
+        is_enough = has_scope(token, *access.scopes) and (access.oauth_tokens or token.kind is TokenKind.CLASSIC)
     elif access.permission is None or (token.kind in APP_KINDS and not access.app_tokens):
         is_enough = False
     else:

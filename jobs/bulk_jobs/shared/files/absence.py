@@ -1,6 +1,6 @@
 """Proof that a file or directory of a repository does not exist, for jobs with `missing: ok`.
 
-A 404 alone is no proof, because it also means that there is no such repository or branch, or no permission. A listing
+A 404 alone is not proof, because it also means that there is no such repository or branch, or no permission. A listing
 of the folder proves absence, and a listing that has not changed costs nothing, while a 404 costs each time. So the
 folders are listed from the root on, and the path itself is asked for where the last listing shows it. Source:
 operations.md, 404 rule.

@@ -36,7 +36,7 @@ def read_xml(data: bytes) -> Bill:
         LookupError,
         ValueError,
     ) as error:  # the last two come from the encoding that the data names
-        raise BillFlaw(f"is no XML that can be read: {error}") from None
+        raise BillFlaw(f"is not XML that can be read: {error}") from None
 
 
 def read_tree(data: bytes, space: str) -> Bill:

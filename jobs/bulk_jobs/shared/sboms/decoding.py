@@ -18,4 +18,4 @@ def decode(decoder: "msgspec.json.Decoder[T]", data: bytes, form: str) -> T:
     try:
         return decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BillFlaw(f"is no {form} that can be read: {error}") from None
+        raise BillFlaw(f"is not {form} that can be read: {error}") from None

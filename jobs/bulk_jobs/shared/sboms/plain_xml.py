@@ -47,7 +47,7 @@ _ABOVE = re.compile(rf"{_CLOSE}{_SPACE}*</dependency{_SPACE}*>{_NEXT}")
 """The text before the reference of a dependency: of the first child, of a sibling, and of the parent's sibling after
 the last child."""
 _LAST, _LAST_CHILD = (re.compile(rf"{_CLOSE}{_SPACE}*{end}") for end in ("", rf"</dependency{_SPACE}*>{_SPACE}*"))
-"""The text after the last dependency, where that is no child, and where it is a child."""
+"""The text after the last dependency, where that is not a child, and where it is a child."""
 
 _ENTITIES = ("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&")
 

@@ -15,7 +15,7 @@ MOST_BYTES = 256 * 1024 * 1024
 """The largest bill after decompression (bytes); a larger one is refused."""
 
 _STEP_BYTES = 4 * 1024
-"""How much of a zstd file is decompressed at once (bytes): that grows to at most 128 MiB."""
+"""A zstd file is decompressed in steps of this size (bytes), each of which grows to at most 128 MiB."""
 
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 _UTF_16 = b"\xff\xfe", b"\xfe\xff"
@@ -66,7 +66,7 @@ def _in_utf_8(data: bytes) -> bytes:
     try:
         return data.decode("utf-16").encode()
     except UnicodeError as error:
-        raise BillFlaw(f"is no UTF-16 that can be read: {error}") from None
+        raise BillFlaw(f"is not UTF-16 that can be read: {error}") from None
 
 
 def _decompressed(data: bytes) -> bytes:

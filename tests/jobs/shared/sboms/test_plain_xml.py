@@ -192,7 +192,7 @@ def test_tags_that_end_nothing_and_tags_that_do_not_end_are_refused(dependencies
 
 
 def seconds_of(children):
-    """What it takes to see that a component of so many children is none that is plain (CPU time)."""
+    """What it takes to see that a component of `children` children is none that is plain (CPU time)."""
     text = bom(f'<component bom-ref="a"><x><y/></x>{"<z>1</z>" * children}<component/></component>')
     began = time.thread_time()
     read_xml(text.encode())

@@ -80,27 +80,27 @@ def test_compressed_files_are_told_by_their_content():
         (b"", "expected a bill of materials"),
         (b"plain text", "expected a bill of materials"),
         (b"{}", "neither CycloneDX"),
-        (b'{"bomFormat": "CycloneDX"', "no JSON that can be read"),
-        (b'{"bomFormat": "CycloneDX", "components": 1}', "no CycloneDX that can be read"),
+        (b'{"bomFormat": "CycloneDX"', "is not JSON that can be read"),
+        (b'{"bomFormat": "CycloneDX", "components": 1}', "is not CycloneDX that can be read"),
         (b'{"spdxVersion": "SPDX-2.1"}', "is SPDX-2.1; SPDX 2.2 and 2.3"),
         (b'{"@context": "https://spdx.org/rdf/3.0.1/spdx-context.jsonld"}', "is SPDX 3"),
         (b"<project/>", "no CycloneDX: its first element is project"),
         (b"<!DOCTYPE x [<!ENTITY a 'b'>]><bom/>", "document type declaration"),
         (b"<!--" + b"x" * 1_000_000 + b"--><!DOCTYPE bom SYSTEM '/etc/passwd'><bom/>", "document type declaration"),
-        (b"<!-- nothing but this -->", "no XML that can be read: no element found"),
+        (b"<!-- nothing but this -->", "is not XML that can be read: no element found"),
         (
             b"<bom xmlns='http://cyclonedx.org/schema/bom/1.5'>&laughs;</bom>",
-            "no XML that can be read: undefined entity",
+            "is not XML that can be read: undefined entity",
         ),
         ("<!DOCTYPE x [<!ENTITY a 'b'>]><bom/>".encode("utf-16-le"), "document type declaration"),
-        (b"<bom xmlns='http://cyclonedx.org/schema/bom/1.5'>", "no XML that can be read"),
+        (b"<bom xmlns='http://cyclonedx.org/schema/bom/1.5'>", "is not XML that can be read"),
         (b"<bom/>", "its first element is bom, and none its namespace"),
-        (b"<?xml version='1.0' encoding='nonsense-9'?><bom/>", "no XML that can be read: unknown encoding"),
-        (b"<?xml version='1.0' encoding='shift_jis'?><bom/>", "no XML that can be read"),
-        (b"\xff\xfe{\x00\x00\xd8", "is no UTF-16 that can be read"),
+        (b"<?xml version='1.0' encoding='nonsense-9'?><bom/>", "is not XML that can be read: unknown encoding"),
+        (b"<?xml version='1.0' encoding='shift_jis'?><bom/>", "is not XML that can be read"),
+        (b"\xff\xfe{\x00\x00\xd8", "is not UTF-16 that can be read"),
         (b'{"@context": "https:\\/\\/spdx.org\\/rdf\\/3.0.1\\/x"}', "is SPDX 3"),
         (b'{"sbom":' * 900 + b"{}" + b"}" * 900, "neither CycloneDX"),
-        (b'{"sbom":' * 100_000, "no JSON that can be read"),
+        (b'{"sbom":' * 100_000, "is not JSON that can be read"),
         (b'{"sbom": {"spdxVersion": "SPDX-2.1"}}', "is SPDX-2.1"),
         (gzip.compress(b"{}", mtime=0) + b"more", "can't be decompressed"),
     ],
@@ -267,7 +267,7 @@ XML = (
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_elements_of_others_are_passed_over(encoding):
-    """Prefixes are any; an element of another namespace is none of ours, and an ancestor is no component."""
+    """Prefixes are any; an element of another namespace is none of ours, and an ancestor is not a component."""
     assert resolved(XML.encode(encoding)) == {"a": (None, [])}
 
 

@@ -187,7 +187,7 @@ def use(platform: Platform) -> set[int]:
 
 
 async def licensed(start: Start, clock: HandClock, seats: int) -> Platform:
-    """A platform with so many seats, where octoadmin commits to private-notes, which does not use them yet."""
+    """A platform with `seats` seats, where octoadmin commits to private-notes, which does not use them yet."""
     platform = await start(clock=clock)
     db = platform.sandbox.context.state.db
     db.execute("UPDATE licenses SET advanced_security_seats = ?", (seats,))
@@ -253,3 +253,17 @@ async def test_an_update_is_spread(start: Start, clock: HandClock) -> None:
     assert use(platform) == {1001, 1003}
     assert (await platform.ask("PATCH", f"{ALL}/2003", body={"secret_protection": "enabled"})).status == 200
     assert (use(platform), await held(platform, 2003)) == ({1001, 1003}, {1002: "failed"})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status"), [(None, "enabled", "failed"), ("enabled", "disabled", "attached")]
+)
+async def test_an_update_meanwhile(start: Start, clock: HandClock, before: str | None, after: str, status: str) -> None:
+    """What counts for the seats is what the configuration asks for when it arrives."""
+    platform = await licensed(start, clock, seats=3)
+    await platform.ask("PATCH", f"{ALL}/2001", body={"advanced_security": before} if before else {})
+    await attach(platform, 2001, "selected", [1002])
+    assert (await platform.ask("PATCH", f"{ALL}/2001", body={"advanced_security": after})).status == 200
+    await finish(platform, clock)
+    assert (await held(platform, 2001))[1002] == status
+    assert 1002 not in use(platform)

@@ -176,7 +176,7 @@ async def test_cursors(start: Start) -> None:
 
 
 async def test_defaults(shared: Platform) -> None:
-    """The baseline is the default for public repositories; `defaults` is no id."""
+    """The baseline is the default for public repositories; `defaults` is not an id."""
     (entry,) = (await shared.ask("GET", f"{ALL}/defaults")).json()
     assert list(entry) == ["default_for_new_repos", "configuration"]
     assert (entry["default_for_new_repos"], entry["configuration"]["id"]) == ("public", 1001)
@@ -190,7 +190,7 @@ async def test_unchanged_is_free(shared: Platform) -> None:
 
 @pytest.mark.parametrize("number", ["9", "2001", "x", "-1", "9" * 30])
 async def test_of_nothing(shared: Platform, number: str) -> None:
-    """What is no configuration of the enterprise is 404, an organization's too."""
+    """What is not a configuration of the enterprise is 404, an organization's too."""
     assert (await shared.ask("GET", f"{ALL}/{number}")).status == 404
 
 

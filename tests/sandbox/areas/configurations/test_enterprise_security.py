@@ -94,7 +94,7 @@ async def test_one_action_at_a_time(start: Start, clock: HandClock) -> None:
 
 
 async def test_what_is_so_already(start: Start, clock: HandClock) -> None:
-    """An action that changes nothing is taken, is over at once, and is no effect; null is off."""
+    """An action that changes nothing is taken, is over at once, and is not an effect; null is off."""
     platform = await start(clock=clock)
     for given in ({}, {SCANNING: False}, {PATTERNS: None}, {LINK: None}):
         assert (await change(platform, **given)).status == 204

@@ -220,7 +220,7 @@ async def test_each_kind_has_one_default(start: Start) -> None:
 
 @pytest.mark.parametrize(("kind", "code"), [(None, "missing_field"), ("private", "invalid"), (["all"], "invalid")])
 async def test_default_refused(shared: Platform, kind: object, code: str) -> None:
-    """Another value is 422."""
+    """A value that is not one of the known ones is refused with 422."""
     reply = await make_default(shared, 2001, kind)
     assert (reply.status, reply.json()["errors"][0]["code"]) == (422, code)
 
@@ -271,7 +271,7 @@ async def test_an_installation_elsewhere(shared: Platform) -> None:
 
 
 async def test_security_managers(start: Start, tmp_path: Path) -> None:
-    """A security manager of the organization reads and changes its configurations, and is no owner otherwise."""
+    """A security manager of the organization reads and changes its configurations, and is not an owner otherwise."""
     seed = tmp_path / "seed.yaml"
     seed.write_text(
         "users: [{login: erin}]\ntokens: [{token: erin, user: erin}]\n"

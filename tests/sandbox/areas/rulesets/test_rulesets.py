@@ -96,6 +96,9 @@ async def test_who_sees_them(shared: Platform, token: str, name: str, status: in
         ("?per_page=100&page=3", 200, 50, {"prev": "2", "first": "1"}),
         ("?per_page=100&page=9", None, 0, {"prev": "3", "first": "1"}),
         ("?per_page=0&page=x", 0, 30, {"next": "2", "last": "9"}),
+        ("?per_page=0000000010&page=0000000002", 10, 10, {"prev": "1", "next": "3", "last": "25", "first": "1"}),
+        (f"?per_page={'9' * 50}", 0, 100, {"next": "2", "last": "3"}),
+        (f"?per_page=100&page={'9' * 20}", None, 0, {"prev": "3", "first": "1"}),
     ],
 )
 async def test_pages(shared: Platform, query: str, first: int | None, length: int, rels: dict[str, str]) -> None:

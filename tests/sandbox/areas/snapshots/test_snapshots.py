@@ -221,7 +221,7 @@ def test_malformed(path: str, value: object, said: str) -> None:
     ],
 )
 def test_well_formed(path: str, value: object) -> None:
-    """What the specification allows is no fault."""
+    """What the specification allows is not a fault."""
     assert faults(changed(path, value)) == []
 
 

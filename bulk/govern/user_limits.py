@@ -9,7 +9,7 @@ class Draining(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class UserLimits:
     """The limits that the user set.
 
     Attributes:

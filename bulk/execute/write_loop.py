@@ -3,20 +3,19 @@
 The ledger knows of a write before it leaves, and forgets the write again if it can't leave any more.
 """
 
-import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bulk.clock import Clock
-from bulk.execute.recorder import Recorder
 from bulk.execute.requests.context import RequestContext, Tried
 from bulk.execute.requests.patience import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR
-from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.retry_budget import pause_s, unexplained_pause_s
 from bulk.execute.requests.wait_reasons import WaitReason
+from bulk.execute.shared import Shared
+from bulk.execute.writes.late_writes import folded
 from bulk.ledger.records import Intent, Withdrawn
 from bulk.manifest.manifest import Entry
 from bulk.model import FailureKind, Request
+from bulk.operation import AnyOperation, Item
 from bulk.platform.classification import VerdictKind
 
 BUSY_MOST_S = 600.0
@@ -38,35 +37,34 @@ class WriteLoop:
 
     __slots__ = (
         "_busy_since",
-        "_clock",
         "_context",
-        "_dice",
         "_has_left",
         "_intended",
         "_limited",
-        "_recorder",
-        "_sender",
+        "_shared",
         "_unexplained",
         "_unsent",
         "is_to_be_settled",
     )
 
-    def __init__(
-        self,
-        sender: RequestSender,
-        recorder: Recorder,
-        clock: Clock,
-        dice: random.Random,
-        context: RequestContext,
-        *,
-        is_in_doubt: bool,
-    ) -> None:
-        self._sender, self._recorder, self._clock, self._dice = sender, recorder, clock, dice
-        self._context, self._has_left = context, is_in_doubt
+    def __init__(self, shared: Shared, context: RequestContext, *, is_in_doubt: bool = False) -> None:
+        self._shared, self._context, self._has_left = shared, context, is_in_doubt
         self._intended: Sequence[Entry] = ()
         self._limited = self._unexplained = self._unsent = 0
         self._busy_since = -1.0
         self.is_to_be_settled = False
+
+    async def let_late_writes_pass(self, operation: AnyOperation, entry: Entry, item: Item, request: Request) -> None:
+        """Wait until no earlier send of another item can apply because of this write."""
+        shared = self._shared
+        if not shared.late_writes.all:
+            return
+        lanes = folded(operation.resource, operation.lanes(item))
+        owner = entry.job, entry.index
+        seconds = shared.late_writes.wait_s(owner, lanes, request.path.casefold(), shared.clock.monotonic())
+        if seconds > 0.0:
+            shared.sender.return_unused(self._context)
+            await shared.sender.pause(seconds, WaitReason.MAY_ARRIVE)
 
     async def intend(self, request: Request, entries: Sequence[Entry], befores: Sequence[Any]) -> None:
         """Make it durable that a write is about to leave for these items; `befores`: what was there before, for each.
@@ -74,9 +72,9 @@ class WriteLoop:
         Raises:
             RunStopped: the disk refuses; the write must not leave.
         """
-        now = self._clock.now()
+        now = self._shared.clock.now()
         pairs = zip(entries, befores, strict=True)
-        await self._recorder.intend(*(intent_of(entry, request, before, now) for entry, before in pairs))
+        await self._shared.recorder.intend(*(intent_of(entry, request, before, now) for entry, before in pairs))
         self._intended = entries
 
     async def send(self, request: Request, settles: Callable[[Request, Tried], bool]) -> Tried:
@@ -94,13 +92,13 @@ class WriteLoop:
             tried = await self._until_decided(request, settles)
         except BaseException:
             if not self._has_left and self._context.tally.sends == self._unsent:
-                self._recorder.withdraw(*(Withdrawn(entry.job, entry.index) for entry in self._intended))
+                self._shared.recorder.withdraw(*(Withdrawn(entry.job, entry.index) for entry in self._intended))
             raise
         self._has_left = True
         return tried
 
     async def _until_decided(self, request: Request, settles: Callable[[Request, Tried], bool]) -> Tried:
-        tally, sender = self._context.tally, self._sender
+        tally, sender, dice = self._context.tally, self._shared.sender, self._shared.dice
         tally.sends = self._unsent = 0
         self.is_to_be_settled = False
         while True:
@@ -122,13 +120,13 @@ class WriteLoop:
                 self._context.is_bound = self._has_left or not request.effect.may_repeat_at_once
                 self.is_to_be_settled = settles(request, tried)
             elif kind is VerdictKind.UNEXPLAINED and self._unexplained + 1 < UNEXPLAINED_TRIES:
-                seconds = unexplained_pause_s(self._unexplained, self._dice.random())
+                seconds = unexplained_pause_s(self._unexplained, dice.random())
                 self._unexplained += 1
                 self.is_to_be_settled = settles(request, tried)
                 await sender.pause(seconds, WaitReason.UNEXPLAINED, tried.error)
             elif is_in_progress(tried) and self._is_worth_waiting():
                 self.is_to_be_settled = settles(request, tried)
-                await sender.pause(pause_s(min(6, tally.sends), self._dice.random()), WaitReason.BUSY, tried.error)
+                await sender.pause(pause_s(min(6, tally.sends), dice.random()), WaitReason.BUSY, tried.error)
             else:
                 return tried
             if self.is_to_be_settled:
@@ -138,7 +136,7 @@ class WriteLoop:
 
     def _is_worth_waiting(self) -> bool:
         """Return whether to wait longer for what the platform says is in progress."""
-        now = self._clock.monotonic()
+        now = self._shared.clock.monotonic()
         if self._busy_since < 0.0:
             self._busy_since = now
         return now - self._busy_since < BUSY_MOST_S

@@ -1,4 +1,4 @@
-"""Writes that were about to leave when a run was stopped: what did not leave is no doubt of the next process."""
+"""Writes that were about to leave when a run was stopped: what did not leave gives the next process no doubt."""
 
 from collections.abc import Mapping
 from dataclasses import replace
