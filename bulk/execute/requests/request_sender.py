@@ -71,12 +71,12 @@ class RequestSender:
         """Send `request` once, with the context's permit or one that is waited for; raises what `Governor.permit` and
         `Pool.permit_of` raise."""
         governor, queue, tally = self._governor, context.queue, context.tally
-        if self._own_limits.told:
-            await self._wait_alone(request, context)
         permit = context.take_permit()
         if permit is None:
             self.step_aside(tally)
             permit = governor.permit_nowait(queue, context.is_settling) or await self._waited_for(context)
+        if self._own_limits.told:
+            permit = await self._behind_others(request, context, permit)
         # a stored answer belongs to the token that got it: after a renewal no stored answer is used, unless it is known
         # whose the token is (failures.md row 37)
         store = key = stored = None
@@ -155,19 +155,20 @@ class RequestSender:
             self._transport.distrust()
         return verdict
 
-    async def _wait_alone(self, request: Request, context: RequestContext) -> None:
-        """Wait as long as the platform has told this request alone to wait, or until others have gone first."""
-        governor, account = self._governor, context.queue.account
+    async def _behind_others(self, request: Request, context: RequestContext, permit: Permit) -> Permit:
+        """Return a permit once others have gone first, or as soon as this request need not wait alone any more."""
+        governor, queue = self._governor, context.queue
         may_change = context.pool is not None and not context.is_bound  # another member may go on at once
         while True:
             now = self._clock.monotonic()
-            paused_until = 0.0 if may_change else max(account.paused_until, governor.quiet_until)
+            paused_until = 0.0 if may_change else max(queue.account.paused_until, governor.quiet_until)
             wait_s = self._own_limits.until(request, paused_until) - now
             if wait_s <= 0.0:
-                return
+                return permit
             self.step_aside(context.tally)
-            self.return_unused(context)
+            governor.return_unused(permit)
             await self.pause(wait_s, WaitReason.BUSY)
+            permit = governor.permit_nowait(queue, context.is_settling) or await self._waited_for(context)
 
     async def _waited_for(self, context: RequestContext) -> Permit:
         if context.pool is not None and not context.is_bound:
