@@ -12,9 +12,9 @@ from bulk.platform.classification import Verdict, VerdictKind
 
 SERVED = 3
 """So many others have to be served after the first wait, not counting those that were under way (count)."""
-BEHIND_S = 0.5
-"""When the time is over that all have waited, others go first for this long (seconds): they show whether it was about
-them."""
+BEHIND_SHARE, BEHIND_S = 0.1, 0.5
+"""When the time is over that all have waited, others go first for this share of it, and for this long at most
+(seconds): they show whether it was about them."""
 TRIES = 6
 """A read that was told to wait so often, although others were served, has failed (count)."""
 MOST_KEPT = 10_000
@@ -26,10 +26,12 @@ class _Told:
     """A request that was told to wait, when `good` others had been served (count).
 
     Attributes:
+        behind_s: how long others go first (seconds).
         times: how often it was told so alone (count). until: until when it waits alone (monotonic).
     """
 
     good: int
+    behind_s: float
     times: int = 0
     until: float = 0.0
 
@@ -45,7 +47,7 @@ class OwnLimits:
         told = self.told.get((request.method, request.path))
         if told is None:
             return 0.0
-        return told.until if told.times else paused_until + BEHIND_S
+        return told.until if told.times else paused_until + told.behind_s
 
     def judged(self, request: Request, verdict: Verdict, good: int, in_flight: int, now: float) -> Verdict:
         """Return how to treat an answer: as an error of the server where only this request has to wait.
@@ -60,7 +62,7 @@ class OwnLimits:
             return verdict
         told = self.told.get(key)
         if told is None and len(self.told) < MOST_KEPT:
-            told = self.told[key] = _Told(good + in_flight)
+            told = self.told[key] = _Told(good + in_flight, min(BEHIND_S, BEHIND_SHARE * wait_s))
         if told is None:
             return verdict
         if not (told.times or good >= told.good + SERVED):
