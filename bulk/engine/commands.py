@@ -19,6 +19,7 @@ from bulk.check.plan import LATENCY_S, Plan, plan
 from bulk.clock import Clock, iso_utc
 from bulk.engine.again import Again
 from bulk.engine.credentials.asked_limits import ToldLimits, ask_limits
+from bulk.engine.credentials.credential_check import lacking_scopes
 from bulk.engine.credentials.payers import Payers, budgets_of, find_payers, together
 from bulk.engine.execution import MANIFEST, check_items, credentials_of, execute
 from bulk.engine.origin import Origin
@@ -202,7 +203,8 @@ async def plan_manifest(
             latency_s = told.latency_s or LATENCY_S
             found = plan(checked, [*needed, *joined], clock.now(), latency_s=latency_s, unknown=told.silent)
             buckets = tuple(together(bucket, shown, manifest.limits.reserve) for bucket in found.buckets)
-            notes = (*found.notes, *payers.notes, *told.notes)
+            lacking = lacking_scopes(manifest, credentials, told.scopes)
+            notes = (*found.notes, *payers.notes, *told.notes, *lacking)
             return msgspec.structs.replace(found, buckets=buckets, payers=shown, notes=notes)
 
         found = await planned()

@@ -54,6 +54,7 @@ STALE = "it is not as the approved plan has seen it: nothing was written; look a
 APPLIED_BEFORE = "an earlier send, whose answer was lost, had already done it"
 
 _READ, _ACCEPTED = Effect.READ, VerdictKind.ACCEPTED
+_REFUSED = failed(ErrorCode.UNAUTHORIZED, "the platform does not take the credential any more")
 _FAILED, _UNCHANGED = OutcomeKind.FAILED, OutcomeKind.UNCHANGED
 _IN_DOUBT = (VerdictKind.SERVER_ERROR, VerdictKind.BUSY, VerdictKind.BAD_RESPONSE)
 _LIMITED = (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY)
@@ -108,6 +109,12 @@ class ItemRun:
     def doubt(self) -> LostWrite | None:
         """The write that was sent and may have taken effect, also one that was refused for now; None: there is none."""
         return self._lost_write or (self._doubted and self._doubted[1])
+
+    @property
+    def unsettled(self) -> LostWrite | None:
+        """The write that another member of the pool has to settle if this one can't go on; None: nothing was sent."""
+        done = None if self._done is None else replace(self._lost(*self._done), followed_by=_REFUSED)
+        return self.doubt or done or self._refused_write
 
     async def settled_first(self) -> Outcome | None:
         """Settle what an earlier process has sent: return the outcome if reading back shows one, or None if the steps
@@ -198,10 +205,8 @@ class ItemRun:
             return outcome
         if shared.clock.monotonic() < shared.recent_writes.until(self._operation, self._item):
             return outcome  # a read may show what was there before an earlier write of this run
-        told = tally.sends, tally.http_status, tally.request_id
-        found = await shared.settler.done_all_the_same(
-            self._operation, self._item, refused, outcome, self._context, self._owner
-        )
+        told, about = (tally.sends, tally.http_status, tally.request_id), (self._operation, self._item)
+        found = await shared.settler.done_all_the_same(*about, refused, outcome, self._context, self._owner)
         if found is None:
             tally.sends, tally.http_status, tally.request_id = told
             return outcome
@@ -228,9 +233,8 @@ class ItemRun:
         key = (self._operation.name, self._entry.index)
         settler.under_way[key] = settler.settled_at(self._lost_write)
         try:
-            outcome = await settler.settle(
-                self._operation, self._item, self._lost_write, self._context, refusal, stale_until, self._owner
-            )
+            about = self._operation, self._item, self._lost_write, self._context
+            outcome = await settler.settle(*about, refusal, stale_until, self._owner)
         finally:
             settler.under_way.pop(key, None)
         if outcome is None:
@@ -243,10 +247,8 @@ class ItemRun:
         shared, lost = self._shared, lost_write.lost
         lanes = folded(self._operation.resource, self._operation.lanes(self._item))
         until = shared.settler.settled_at(lost_write)
-        late_write = LateWrite(
-            self._owner, self._operation.resource, lanes, lost.path.casefold(), lost_write.effect, until
-        )
-        shared.late_writes.add(late_write, shared.clock.monotonic())
+        late = LateWrite(self._owner, self._operation.resource, lanes, lost.path.casefold(), lost_write.effect, until)
+        shared.late_writes.add(late, shared.clock.monotonic())
         self._tally.may_arrive_late = True
 
     @property
@@ -367,8 +369,7 @@ class ItemRun:
 
     def _doubt_what_was_refused_otherwise(self, tried: Tried) -> None:
         """Note that an earlier send may have been carried out, if the write was refused before and now gets another
-        answer. A write that is refused in the same way to the end was not carried out.
-        """
+        answer. A write that is refused in the same way to the end was not carried out."""
         if self._doubted is not None and tried.kind is not self._doubted[0]:
             self._lost_write, self._doubted = lost_again(self._lost_write, self._doubted[1]), None
 
@@ -380,8 +381,7 @@ class ItemRun:
         return _Again(outcome) if status == 409 and request.effect is Effect.COMPARE_AND_SWAP else outcome
 
     def _note_refusal(self, request: Request, status: int) -> None:
-        """Note that a write was refused, if it is known what was there before. Otherwise what it asks for may have
-        been there already, and would look like its effect."""
+        """Note a refused write, if it is known what was there before: else that may have looked like its effect."""
         shared = self._shared
         is_left = shared.clock.monotonic() < shared.recent_writes.until(self._operation, self._item)
         self._has_seen = self._tally.has_read or is_left

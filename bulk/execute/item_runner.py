@@ -196,6 +196,10 @@ class ItemRunner:
         key = entry.job, entry.index
         return key in self._lost_writes or key in self._overwritten
 
+    def is_to_be_settled(self, entry: Entry) -> bool:
+        """Return whether it is known what to look for before anything of this item is sent again."""
+        return (entry.job, entry.index) in self._lost_writes
+
     def lost_write(self, entry: Entry, lost_write: LostWrite) -> None:
         """Note that a write that this item shares was lost: it is settled when the item is next worked on."""
         self._lost_writes[entry.job, entry.index] = lost_write
@@ -207,8 +211,8 @@ class ItemRunner:
 
     def _note_doubt_of(self, life: ItemRun | None, entry: Entry) -> None:
         """Note what is settled first where an item begins anew with another member of its pool."""
-        if life is not None and life.doubt is not None:
-            self.lost_write(entry, life.doubt)
+        if life is not None and (unsettled := life.unsettled) is not None:
+            self.lost_write(entry, unsettled)
 
     def refused_write(self, entry: Entry, refused: LostWrite) -> None:
         """Note that a write that this item shares was refused, or that its answer does not show this item."""

@@ -108,7 +108,13 @@ class Workers:
 
     def _run(self, operation: AnyOperation, entry: Entry, context: RequestContext) -> Coroutine[Any, Any, Outcome]:
         if context.pool is not None:
-            return self._run_in_pool(lambda each: self._item_runner.run(operation, entry, each), context, context.pool)
+            runner = self._item_runner
+            return self._run_in_pool(
+                lambda each: runner.run(operation, entry, each),
+                context,
+                context.pool,
+                lambda: runner.is_to_be_settled(entry),
+            )
         run = self._run_as_app if context.queue.account.is_minted else self._item_runner.run
         return run(operation, entry, context)
 
@@ -116,15 +122,21 @@ class Workers:
         account = context.queue.account
         return await _explained(await self._item_runner.run(operation, entry, context), entry, account)
 
-    async def _run_in_pool(self, run: Run[T], context: RequestContext, pool: Pool) -> T:
-        """Return what `run` returns, which begins anew with another member where its own can't go on."""
+    async def _run_in_pool(
+        self, run: Run[T], context: RequestContext, pool: Pool, is_to_be_settled: Callable[[], bool]
+    ) -> T:
+        """Return what `run` returns, which begins anew with another member where its own can't go on.
+
+        Args:
+            is_to_be_settled: whether that other member settles first what was sent with the one before.
+        """
         while True:
             try:
                 return await run(context)
             except MemberStuck:
                 pass
             except CredentialRefused as refusal:
-                if context.is_bound:
+                if context.is_bound and not is_to_be_settled():
                     raise
                 log.debug("an item begins anew with another member of its pool: %s", refusal)
             context.tally.begin_anew()
@@ -161,7 +173,7 @@ class Workers:
             return self._combined_run.run(job.operation, work.entries, each)
 
         try:
-            outcomes = await (run(context) if pool is None else self._run_in_pool(run, context, pool))
+            outcomes = await (run(context) if pool is None else self._run_in_pool(run, context, pool, lambda: False))
         except CredentialRefused as refusal:
             self._hand_over.abandoned(work, context.tally)
             self._go_on_without(refusal, pool)

@@ -18,6 +18,7 @@ from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.concurrency.loop_load import EVERY, LoopLoad
 from bulk.govern.leased_tokens import LeasedTokens
 from bulk.govern.obstacles import Obstacles
+from bulk.govern.payers import UnknownPayer
 from bulk.govern.peers import Peers
 from bulk.govern.permits import charges, pacing, unusable
 from bulk.govern.permits.accounts import NO_TOKEN, Account, CredentialSource, Permit, PermitQueue, Trust, Waiter
@@ -57,6 +58,7 @@ class Governor:
         self.user_limits, self.clock, self.peers = user_limits, clock, peers
         self.accounts: dict[str, Account] = {}
         self.pools: dict[str, tuple[str, ...]] = {}
+        self.unknown_payers: dict[str, UnknownPayer] = {}
         self.concurrency = AdaptiveLimit(user_limits.concurrency)
         self.time = ServerClock.from_local(clock.now(), clock.monotonic())
         self.answers = 0
@@ -190,7 +192,8 @@ class Governor:
         """Decide whether and how fast `queue` is paced, from the requests that are left and those still to be sent."""
         # a guess does not tell how long they have to last
         is_even = self.user_limits.is_even and not self.time.is_guess
-        queue.rate = pacing.rate_of(queue, self._work_left, self.time.latest(now)) if is_even else None
+        latest = self.time.latest_before(0.0 if queue.bucket is None else queue.bucket.reset_at, now)
+        queue.rate = pacing.rate_of(queue, self._work_left, latest) if is_even else None
         queue.is_paced = queue.rate is not None
 
     def return_unused(self, permit: Permit) -> None:
@@ -289,15 +292,16 @@ class Governor:
         """The numbers of good answers and of failures so far, over all accounts (counts)."""
         return self.good_answers, self.failures
 
-    def heard(self, reply: Reply, sent: float, received: float) -> None:
-        """Note any answer at all: the platform is in reach, and its clock was seen."""
+    def heard(self, reply: Reply, sent: float, received: float, *, is_copy: bool = False) -> None:
+        """Note any answer at all: the platform is in reach, and its clock was seen, unless it `is_copy` of an earlier
+        answer."""
         self.answers += 1
         if not self.answers % EVERY:
             self.loop_load.measure()
         if self.reachability.unanswered and reply.body is not A_PAGE and self.reachability.answered():
             self.wake()
         date = date_from_headers(reply.headers)
-        if date is not None:
+        if date is not None and not is_copy:
             self.time.observe(date, sent, received)
 
     def observe(

@@ -10,7 +10,7 @@ from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.peers import SendDeadline
 from bulk.govern.permits.accounts import Account, PermitQueue, Trust
 from bulk.govern.reachability import Reachability
-from bulk.govern.server_clock import ServerClock
+from bulk.govern.server_clock import EARLY_S, ServerClock
 from bulk.status import WaitKind
 
 # Python 3.11 looks a member of an enumeration up through a descriptor, forty times slower than a name
@@ -140,6 +140,13 @@ class Obstacles:
             probe_at = min(probe_at, probes.probe_at(bucket, time.middle(now)) - time.middle(0.0))
         if now >= probe_at:
             return False
+        is_told = bucket.asked.heard_at > 0.0 and not bucket.asked.is_blamed
+        if time.others and not (time.is_of_windows or is_told or bucket.in_flight):
+            end = bucket.reset_at + EARLY_S
+            if now >= (tried_at := time.over_at(end)):
+                time.try_faster(end, now)
+                return False
+            probe_at = min(probe_at, tried_at)
         reset = bucket.reset_at - time.middle(0.0)
         queue.obstacle_until = reset if now < reset <= probe_at else None if bucket.is_probing else probe_at
         return True

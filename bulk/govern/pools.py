@@ -103,10 +103,3 @@ def _turn(queue: PermitQueue) -> tuple[int, float]:
     if bucket is None or (bucket.own == 0 and bucket.available >= bucket.limit - bucket.reserve):
         return 1, 0.0  # sorting keeps the order of the manifest
     return 0, bucket.reset_at
-
-
-def join_payers(queues: Sequence[Sequence[PermitQueue]]) -> None:
-    """Let the queues of each group share their bucket, as one payer pays for the requests of all their tokens."""
-    for group in queues:
-        for queue in group:
-            queue.siblings = tuple(other for other in group if other is not queue)

@@ -18,6 +18,7 @@ from bulk.errors import RunStopped
 from bulk.govern.budgets import probes
 from bulk.govern.first_contact import fault_of
 from bulk.govern.governor import Governor
+from bulk.govern.payers import Told
 from bulk.govern.permits.accounts import Account, PermitQueue, Trust
 from bulk.govern.reactions import timed, why_refused
 from bulk.model import Effect, ErrorCode, Failure, FailureKind, Reply, Request
@@ -56,6 +57,8 @@ PATIENCE_S = 10.0
 """After this time without an answer a question is given up (seconds)."""
 FAULTS = 2
 """First answers that must show that no platform is there (count): a gateway may give a single such answer."""
+COPY_S = 1.5
+"""Answers with one `Date` that lie further apart are one answer, kept on the way (seconds)."""
 OTHERS_ASK_S = 0.5
 """A worker leaves the question to another worker for this long (seconds)."""
 
@@ -73,7 +76,8 @@ class RateLimitPoller:
         self._governor, self._account, self._ask = governor, account, ask
         self._clock = governor.clock
         self._useless = self._faults = 0
-        self._leaves_it_until = 0.0
+        self._leaves_it_until, self._has_obeyed = 0.0, False
+        self._newest: tuple[tuple[float | None, object], float] = (None, None), 0.0
 
     async def run(self) -> None:
         """Watch until cancelled or until the credential is refused for good."""
@@ -98,6 +102,21 @@ class RateLimitPoller:
                     await account.wake_event.wait()
                 continue
             await self.ask_once()
+            await self._compare()
+
+    async def _compare(self) -> None:
+        """Find out about accounts of which nobody says who pays for them, after each question that one of them asks."""
+        unknown, clock = self._governor.unknown_payers.get(self._account.name), self._clock
+        if unknown is not None and unknown.speaks(self._account):
+            unknown.note_empty()
+        elif unknown is not None and unknown.compares(self._account):
+            await unknown.compare(self._told, clock.monotonic, clock.sleep)
+
+    async def _told(self, token: Secret) -> Told:
+        answer = await self._ask(token)
+        return told_in(
+            NO_ANSWER if isinstance(answer, Failure) else answer[0], self._governor.time.middle(self._clock.monotonic())
+        )
 
     def _refuse(self) -> None:
         account, governor = self._account, self._governor
@@ -273,11 +292,12 @@ class RateLimitPoller:
         """Take in an answer that came just now to the question that was sent at `sent` (monotonic)."""
         account, governor, now = self._account, self._governor, self._account.polled
         account.is_mute = False
-        governor.heard(reply, sent, now)
+        is_copy = self._is_copy(reply, now)
+        governor.heard(reply, sent, now, is_copy=is_copy)
         match verdict.kind:
             case VerdictKind.ACCEPTED if reply.status == 200:
                 account.prove(sent)
-                self._take(_told_by(reply), marks, sent, now)
+                self._take({} if is_copy else _told_by(reply), marks, sent, now)
                 account.must_ask = account.wishes != wishes
             case VerdictKind.ACCEPTED | VerdictKind.REFUSED if reply.status == 404:
                 self._useless, account.must_ask = 0, False
@@ -287,7 +307,10 @@ class RateLimitPoller:
             case _:
                 self._useless += 1
                 wait_s = timed(verdict, reply, governor.time, now).retry_after_s
-                if wait_s is not None:
+                if wait_s is not None and self._has_obeyed:  # the question alone was told to wait: requests go to see
+                    self._leaves_it_until, account.is_known, account.must_ask = now + wait_s, True, False
+                elif wait_s is not None:
+                    self._has_obeyed = True
                     account.pause_all(now + wait_s, f"limit of {account.name} (Retry-After)")
                 elif verdict.kind is VerdictKind.LOCKED_OUT:
                     account.lock_out(now)
@@ -295,14 +318,23 @@ class RateLimitPoller:
         for queue in account.queues.values():
             queue.wake()
 
+    def _is_copy(self, reply: Reply, now: float) -> bool:
+        """Return whether an answer is an earlier one once more, as something on the way has kept it: it has the same
+        `Date`, although more than a second has passed."""
+        (date, body), heard_at = self._newest
+        newest = date_from_headers(reply.headers), reply.body
+        if newest != (date, body):
+            self._newest = newest, now
+        return newest == (date, body) and date is not None and now > heard_at + COPY_S
+
     def _take(self, told: dict[str, Limits], marks: dict[str, tuple[int, int]], sent: float, now: float) -> None:
         account, governor = self._account, self._governor
         self._useless = 0
         was_asked = account.must_ask and account.is_known
         account.is_known, account.is_unlimited = True, False
-        is_explained = False
+        is_explained, unknown = False, governor.unknown_payers.get(account.name)
         for name, queue in account.queues.items():
-            if name not in told:
+            if name not in told or (unknown is not None and not unknown.speaks(account)):
                 continue
             mark, _ = marks.get(name, (0, 0))
             overlap = queue.bucket.overlap(mark) if queue.bucket else 0
@@ -316,6 +348,22 @@ class RateLimitPoller:
             queue.refused_window = 0
         if was_asked and is_explained:
             account.reopen(now)
+
+
+def take_told(governor: Governor, account: Account, told: Told, sent: float) -> None:
+    """Take in what an account, of which nothing is known yet, was told of its limits when it was asked at `sent`
+    (monotonic)."""
+    for name, queue in account.queues.items():
+        if name in told.limits:
+            governor.observe(queue, told.limits[name], 0, governor.clock.monotonic(), sent, is_asked=True)
+
+
+def told_in(answer: Reply | Failure, now: float) -> Told:
+    """Return what an answer tells; `now`: platform time, if it does not say when it was made (UTC epoch seconds)."""
+    if isinstance(answer, Failure) or answer.status != 200:
+        return Told(now, {})
+    date = date_from_headers(answer.headers)
+    return Told(now if date is None else date, _told_by(answer))
 
 
 def _told_by(reply: Reply) -> dict[str, Limits]:

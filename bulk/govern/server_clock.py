@@ -3,11 +3,14 @@
 A `Date` of d, received between t0 and t1 on the monotonic clock, says that platform time minus monotonic time lies
 between d - t1 and d + 1 - t0. Each answer cuts the interval; when two disagree, a clock was set, and the newer one
 counts. Where answers go back to the time before, the platform has several clocks, of which one is chosen. The wall
-clock of this machine decides only about a `Date` that is more than a day from it. Source: failures.md rows 33, 34.
+clock of this machine decides only about a `Date` that is more than a day from it. The other
+clocks are remembered: requests are spread as if the fastest of them were right, and where a window is over by one of
+them, a turn or one request tells.
+Source: failures.md rows 33, 34.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 EARLY_S = 2.0
 """Ends of windows are whole seconds: a window may be over this long before its end (seconds)."""
@@ -20,6 +23,8 @@ PAST_MOST_S = 86_400.0
 SET_AFTER = 64
 """Where the platform has several clocks, the chosen one is taken to be gone after this many consecutive answers of
 others (count)."""
+MOST_CLOCKS = 8
+"""The most clocks of one platform that are told apart (count)."""
 
 
 @dataclass(slots=True)
@@ -38,6 +43,8 @@ class ServerClock:
         former: the interval that was believed before a newer answer contradicted it; None: no answer has.
         is_one_of_several: answers went back to a former time, so the platform has several clocks.
         ignored: consecutive answers of another one of these clocks (count).
+        others: the intervals of the other clocks. refuted: of those by which a window was over that was not.
+        untried: the interval to go back to, while a request finds out about a faster clock; None: none does.
     """
 
     low: float
@@ -52,6 +59,9 @@ class ServerClock:
     former: tuple[float, float] | None = None
     is_one_of_several: bool = False
     ignored: int = 0
+    others: list[tuple[float, float]] = field(default_factory=list)
+    refuted: list[tuple[float, float]] = field(default_factory=list)
+    untried: tuple[float, float] | None = None
 
     @classmethod
     def from_local(cls, now: float, monotonic: float) -> "ServerClock":
@@ -86,11 +96,57 @@ class ServerClock:
             is_far = abs(low - self.low) > PAST_MOST_S
             is_better = abs(low - self.local) < abs(self.low - self.local) if is_far else low < self.low
             self.ignored += 1
+            self._note_other(low, high)
             if not is_better and self.ignored < SET_AFTER:
                 return
             self.is_one_of_several = is_better
+            if is_better:
+                self._note_other(*believed)
+            else:
+                self.others.clear()
         self.former, self.ignored = believed, 0
         self.low, self.high = low, high
+
+    def _note_other(self, low: float, high: float) -> None:
+        """Note the interval of another clock."""
+        for place, (least, most) in enumerate(self.others):
+            if max(least, low) <= min(most, high):
+                self.others[place] = max(least, low), min(most, high)
+                return
+        is_new = not any(least <= high and low <= most for least, most in self.refuted)
+        if is_new and len(self.others) < MOST_CLOCKS and abs(low - self.low) < WINDOW_MOST_S:
+            self.others.append((low, high))
+
+    def latest_before(self, end: float, monotonic: float) -> float:
+        """Return the latest that platform time may be by any clock that does not say that the moment `end` is over."""
+        latest = self.latest(monotonic)
+        return max((monotonic + high for _, high in self.others if latest < monotonic + high < end), default=latest)
+
+    def over_at(self, end: float) -> float:
+        """Return when the moment `end` is over by the fastest clock (monotonic); infinity: no clock is faster."""
+        return end - max((low for low, _ in self.others if low > self.high), default=-math.inf)
+
+    def try_faster(self, end: float, monotonic: float) -> None:
+        """Believe the slowest clock by which the moment `end` is over, until `tried`."""
+        self.untried, self.is_of_windows = (self.low, self.high), True
+        self.low, self.high = min(each for each in self.others if each[0] > self.high and monotonic + each[0] >= end)
+
+    def tried(self, *, is_right: bool | None) -> None:
+        """Note what the request has found out that left by a faster clock; None: nothing."""
+        assert self.untried is not None, "asked while there is one"
+        if is_right:
+            self.others.clear()
+        else:
+            if is_right is False:
+                self.refuted.append((self.low, self.high))
+                self.others = [each for each in self.others if not (each[0] <= self.high and self.low <= each[1])]
+            (self.low, self.high), self.is_of_windows = self.untried, False
+        self.untried = None
+
+    def faster(self, low: float) -> float | None:
+        """Return the least offset of the slowest clock whose offset may be `low` (seconds) or more; None: there is
+        none."""
+        return min((least for least, most in self.others if least > self.high and most >= low), default=None)
 
     def refuse(self, reset_at: float, monotonic: float) -> None:
         """Note that headers or `/rate_limit` name `reset_at` (UTC epoch seconds) for the end of the present window.

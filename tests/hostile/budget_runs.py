@@ -33,6 +33,7 @@ REASONS = {
     403: "Forbidden",
     404: "Not Found",
     502: "Bad Gateway",
+    429: "Too Many Requests",
     503: "Service Unavailable",
 }
 

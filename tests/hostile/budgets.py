@@ -6,6 +6,7 @@ for a look or two of a run that finds out whom to believe; everywhere else a run
 """
 
 import itertools
+import random
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -73,6 +74,7 @@ class Cell:
         latency_s: of a request; it is charged half-way (seconds).
         date_s: how far `Date` is ahead of the clock of the windows (seconds).
         nodes_s: the same of each node behind the address, which answer in turn; none: there is one.
+        is_random: which node answers is chance. kept_s: how long something on the way keeps `/rate_limit` (seconds).
     """
 
     headers: Headers
@@ -87,6 +89,8 @@ class Cell:
     has_date: bool = True
     date_s: float = 0.0
     nodes_s: tuple[float, ...] = ()
+    is_random: bool = False
+    kept_s: float = 0.0
 
     @property
     def is_knowable(self) -> bool:
@@ -126,6 +130,8 @@ class Bench:
         self.clock.skew_s = cell.skew_s
         self.limits = Limits(cell.limit, cell.window_s, cell.headers, cell.answers, is_grid=cell.is_grid)
         self.served: list[float] = []
+        self.dice = random.Random(0)
+        self.kept: tuple[Reply, float] | None = None
         self.asked = self.answered = 0
         self.work = 10 * cell.limit * cell.windows
         self.stops: list[BulkError] = []
@@ -146,7 +152,8 @@ class Bench:
         if self.cell.has_date:
             self.answered += 1
             nodes_s = self.cell.nodes_s or (self.cell.date_s,)
-            moment = int(self.now() + nodes_s[self.answered % len(nodes_s)])
+            place = self.dice.randrange(len(nodes_s)) if self.cell.is_random else self.answered % len(nodes_s)
+            moment = int(self.now() + nodes_s[place])
             headers = {**headers, "date": formatdate(max(0, min(moment, LAST_DATE)), usegmt=True)}
         return Reply(status=status, headers={name.lower(): value for name, value in headers.items()}, body=body)
 
@@ -165,8 +172,11 @@ class Bench:
             code = ErrorCode.TIMEOUT if self.limits.hangs else ErrorCode.CONNECTION
             await anyio.sleep(TIMEOUT_S if code is ErrorCode.TIMEOUT else 0.0)
             return Failure(kind=FailureKind.LOST, code=code, message="no answer")
+        if self.kept is not None and self.clock.monotonic() < self.kept[1] + self.cell.kept_s:
+            return self.kept[0], classify(ASK, self.kept[0], "service")
         body = self.limits.body(self.now())
         reply = self._reply(body, {}, {"message": "No."}) if isinstance(body, int) else self._reply(200, {}, body)
+        self.kept = reply, self.clock.monotonic()
         await anyio.sleep(self.cell.latency_s / 2)
         return reply, classify(ASK, reply, "service")
 

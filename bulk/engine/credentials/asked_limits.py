@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bulk.clock import Clock
+from bulk.engine.credentials.kept_answers import scopes_told
 from bulk.errors import CredentialRefused, RunStopped
 from bulk.forecast import window_length
 from bulk.govern.first_contact import fault_of
@@ -39,11 +40,13 @@ class ToldLimits:
     Attributes:
         latency_s: how long an answer took (seconds); 0.0 where none came.
         silent: credential -> how the question about its limits ended without an answer that tells them.
+        scopes: credential -> the scopes of its token; those of which the platform tells none are missing.
     """
 
     buckets: list[BucketStatus]
     latency_s: float
     silent: Mapping[str, str]
+    scopes: Mapping[str, frozenset[str]]
 
     @property
     def notes(self) -> Iterator[str]:
@@ -79,6 +82,7 @@ async def ask_limits(
     """
     buckets: list[BucketStatus] = []
     silent: dict[str, str] = {}
+    scopes: dict[str, frozenset[str]] = {}
     came = _Answers(ServerClock.from_local(clock.now(), clock.monotonic()))
     for name in names:
         source = sources[name]
@@ -94,11 +98,13 @@ async def ask_limits(
                     silent[name] = f"status {answer.status}: {verdict.message}"
                 else:
                     buckets += _told(name, answer, verdict, came.time, clock)
+                    held = scopes_told(answer)
+                    scopes |= {} if held is None else {name: held}
             elif may_be_silent and answer.kind is FailureKind.LOST:
                 silent[name] = answer.message
             else:
                 raise RunStopped(f"{platform.base_url} can't be reached: {answer.message}")
-    return ToldLimits(buckets, statistics.median(came.took_s[1:asks] or came.took_s or [0.0]), silent)
+    return ToldLimits(buckets, statistics.median(came.took_s[1:asks] or came.took_s or [0.0]), silent, scopes)
 
 
 async def _ask(transport: Transport, token: Secret, came: _Answers, clock: Clock, asks: int) -> Reply | Failure:

@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from bulk.clock import Clock
-from bulk.engine.credentials.kept_answers import ASK_USER, SCOPES
+from bulk.engine.credentials.kept_answers import ASK_USER, scopes_told
 from bulk.errors import CredentialRefused, RunStopped
 from bulk.govern.rate_limit_poller import ASK_LIMITS
 from bulk.manifest.manifest import Job, Manifest
@@ -113,6 +113,30 @@ async def check_credentials(
     return rows
 
 
+def lacking_scopes(
+    manifest: Manifest, credentials: Mapping[str, AnyCredential], scopes: Mapping[str, frozenset[str]]
+) -> Iterator[str]:
+    """Yield a note for each credential, or member of a pool, and operation that its scopes do not allow.
+
+    Args:
+        scopes: those of the tokens of credentials, as the platform tells them.
+    """
+    for name in dict.fromkeys(job.credential for job in manifest.jobs):
+        credential = credentials[name]
+        members = credential.members if isinstance(credential, PoolCredential) else (name,)
+        tokens = {
+            each: _Token("", scopes[each], is_site_admin=True, is_oauth=False, ends_at=None, left={})
+            for each in members
+            if each in scopes
+        }
+        for job in _distinct([job for job in manifest.jobs if job.credential == name]):
+            may = {member: _judged(job, token) for member, token in tokens.items()}
+            for member, said in may.items():
+                label = f"credential {name}" if member == name else f"pool {name}: its member {member!r}"
+                if said.startswith("no") or (said == PUBLIC_ONLY and YES in may.values()):
+                    yield f"{label} may not do all of {job.operation.name}: {said.partition(': ')[2]}"
+
+
 def _distinct(jobs: Sequence[Job]) -> Iterator[Job]:
     """Yield one job for each operation."""
     yield from {job.operation.name: job for job in jobs}.values()
@@ -142,11 +166,10 @@ async def _ask(secret: Secret, transport: Transport, ends_at: float | None) -> _
     user, limits = told
     body = user.body if isinstance(user.body, dict) and user.status == 200 else {}
     login, number = body.get("login"), body.get("id")
-    scopes = user.headers.get(SCOPES)
     left = {category: each.remaining for category, each in limits_from_body(limits.body).items()}
     return _Token(
         f"user {login} ({number})" if login else "unknown",
-        None if scopes is None else frozenset(scope.strip() for scope in scopes.split(",") if scope.strip()),
+        scopes_told(user),
         body.get("site_admin") is True,
         APPLICATION in user.headers,
         ends_at or _end(user),

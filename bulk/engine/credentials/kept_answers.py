@@ -9,21 +9,27 @@ Source: open-points.md (304).
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
+from bulk.clock import Clock
 from bulk.govern.governor import Governor
+from bulk.govern.payers import Told, UnknownPayer, asked_in_turn, join, parted
 from bulk.govern.permits.accounts import NO_TOKEN, Account
-from bulk.govern.pools import join_payers
+from bulk.govern.rate_limit_poller import ASK_LIMITS, take_told, told_in
 from bulk.manifest.manifest import Platform
-from bulk.model import Failure, Request
+from bulk.model import Failure, Reply, Request
 from bulk.platform.auth.app_credential import AnyCredential, AppCredential
 from bulk.platform.auth.credentials import Credential
+from bulk.platform.auth.secrets import Secret
 from bulk.platform.cache.validators import ValidatorStore
 from bulk.platform.wire import Wire
 
 log = logging.getLogger("bulk.engine.run")
 
 ASK_USER = Request(method="GET", path="/user", accept=frozenset((200, 401, 403, 404)), is_fresh=True)
+UNKNOWN = "unknown"
+"""The payer of members of a pool of whom the platform does not say who pays for them."""
 SCOPES, PRIVATE = "x-oauth-scopes", "repo"
 """The header that names scopes, and the scope with which private repositories are seen."""
 
@@ -42,7 +48,8 @@ async def recognise(
     """Find out for the token of each account who pays for it and whose answers it sees.
 
     The platform is asked only where that matters: in a pool, where several tokens are used, or where answers are kept.
-    Members of a pool of which nothing is known count as one payer: in doubt, too little is sent.
+    Members of a pool of which nothing is known count as one payer until what they are told contradicts that: in doubt,
+    too little is sent.
     """
     pooled = {name for members in governor.pools.values() for name in members}
     plain = [account for account in governor.accounts.values() if not account.is_minted]
@@ -54,7 +61,7 @@ async def recognise(
         is_asked = account.name in pooled or (platform.vendor == "github" and (is_keeping or len(plain) > 1))
         payer, identity, scopes[account.name] = await _told(account, transport) if is_asked else ("", "", None)
         account.identity = credential.identity or (identity if platform.vendor == "github" else "")
-        payer = payer or credential.identity or ("unknown" if account.name in pooled else "")
+        payer = payer or credential.identity or (UNKNOWN if account.name in pooled else "")
         if payer:
             payers.setdefault(payer, []).append(account)
     for name, members in governor.pools.items():
@@ -62,11 +69,26 @@ async def recognise(
     if governor.peers is not None:  # peers share budgets by payer
         governor.peers.know(governor.accounts.values(), payers)
         return
+    unknown = payers.pop(UNKNOWN, [])
     for accounts in payers.values():
-        categories = {category for account in accounts for category in account.queues}
-        join_payers(
-            [[account.queues[name] for account in accounts if name in account.queues] for name in sorted(categories)]
-        )
+        join(accounts)
+    tokens = {account.name: account.token for account in unknown}
+    for names in await payers_apart(tokens, transport, governor.clock, is_quiet=False):
+        group = [governor.accounts[name] for name in names]
+        UnknownPayer(group, governor.unknown_payers, partial(take_told, governor))
+
+
+async def payers_apart(
+    tokens: Mapping[str, Secret], transport: Wire, clock: Clock, *, is_quiet: bool
+) -> list[list[str]]:
+    """Return the members of a pool of whom nobody says who pays for them, in groups that may have one payer each."""
+
+    async def ask(token: Secret) -> Told:
+        return told_in(await transport.send(ASK_LIMITS, token, None), clock.now())
+
+    return parted(
+        await asked_in_turn(tokens, ask) if len(tokens) > 1 else {name: [] for name in tokens}, is_quiet=is_quiet
+    )
 
 
 def _warn_of_lesser(pool: str, scopes: Mapping[str, frozenset[str]]) -> None:
@@ -109,7 +131,13 @@ async def _told(account: Account, transport: Wire) -> tuple[str, str, frozenset[
     if not isinstance(number, int):
         return "", "", None
     told = answer.headers.get(SCOPES)
-    return f"user:{number}", identity_of(account.token.reveal(), number, told), None if told is None else _named(told)
+    return f"user:{number}", identity_of(account.token.reveal(), number, told), scopes_told(answer)
+
+
+def scopes_told(answer: Reply) -> frozenset[str] | None:
+    """Return the scopes of the token that was sent; None: the platform does not tell, or the token has none to tell."""
+    told = answer.headers.get(SCOPES)
+    return None if told is None else _named(told)
 
 
 def _named(told: str) -> frozenset[str]:

@@ -19,7 +19,7 @@ from bulk.check.plan_forecast import length_of
 from bulk.clock import Clock
 from bulk.engine.credentials.app_routes import Owners, wanted_permissions
 from bulk.engine.credentials.credential_check import installations_of
-from bulk.engine.credentials.kept_answers import ASK_USER
+from bulk.engine.credentials.kept_answers import ASK_USER, payers_apart
 from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.execute.job_streams import JobStreams
 from bulk.govern.permits.accounts import CredentialSource
@@ -28,6 +28,7 @@ from bulk.model import Reply
 from bulk.platform.auth.app_credential import AnyCredential, AppCredential, PoolCredential
 from bulk.platform.auth.credentials import Credential, interruptible
 from bulk.platform.auth.installations import Installation, InstallationSource, no_installation
+from bulk.platform.auth.secrets import Secret
 from bulk.platform.transport import Transport
 from bulk.quantities import Share
 from bulk.status import BucketStatus
@@ -72,7 +73,7 @@ async def find_payers(
             credential = credentials[name]
             pairs = [pair for pair in zip(manifest.jobs, checked.jobs, strict=True) if pair[0].credential == name]
             if isinstance(credential, PoolCredential):
-                await _add_pool(found, credential, credentials, [job for job, _ in pairs], transport)
+                await _add_pool(found, credential, credentials, [job for job, _ in pairs], transport, clock)
             elif isinstance(credential, AppCredential):
                 await interruptible(credential.signer.check)
                 streams = JobStreams(checked, workspace)
@@ -89,20 +90,28 @@ async def _add_pool(
     credentials: Mapping[str, AnyCredential],
     jobs: Sequence[Job],
     transport: Transport,
+    clock: Clock,
 ) -> None:
     payers: dict[str, str] = {}
     refused: list[str] = []
+    unknown: dict[str, Secret] = {}
     for member in pool.members:
         single = credentials[member]
         assert isinstance(single, Credential), "the manifest refuses others in pools"
-        answer = await transport.send(ASK_USER, await single.opened(), None)
+        token = await single.opened()
+        answer = await transport.send(ASK_USER, token, None)
         if isinstance(answer, Reply) and answer.status == 401:
             refused.append(member)
             continue
         body = answer.body if isinstance(answer, Reply) and answer.status == 200 else None
         number = body.get("id") if isinstance(body, dict) else None
-        payers.setdefault(single.identity or "unknown" if number is None else f"user:{number}", member)
+        if number is None and not single.identity:
+            unknown[member] = token
+        payers.setdefault(single.identity or f"unknown {member}" if number is None else f"user:{number}", member)
         found.sources[member] = single
+    for group in await payers_apart(unknown, transport, clock, is_quiet=True):
+        for member in group[1:]:
+            del payers[f"unknown {member}"]
     if not payers:
         raise CredentialRefused(pool.name, f"the platform refused every member of the pool {pool.name!r} (401)")
     found.pooled.add(pool.name)

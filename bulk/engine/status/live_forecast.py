@@ -5,7 +5,7 @@ for each item. A forecast is made a few times a second and takes a few milliseco
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.writes.settle import Settler
@@ -15,6 +15,7 @@ from bulk.govern.permits.accounts import PermitQueue, Trust
 from bulk.manifest.manifest import Job
 from bulk.schedule.lanes import Lane
 from bulk.schedule.remaining import paid_each, startable
+from bulk.schedule.routed_scheduler import RoutedScheduler
 from bulk.schedule.scheduler import Scheduler
 
 REMEMBERED = 15
@@ -95,7 +96,7 @@ class LiveForecast:
         """Return how many items of a job wait for an answer or for the disk, not for a permit (count, >= 0)."""
         scheduler, progress = self._scheduler, self._scheduler.progress[job.number]
         queue = scheduler.queue_of(job)
-        waiters = len(self._governor.queue(queue.credential, queue.category).waiters)
+        waiters = sum(len(permit_queue.waiters) for permit_queue in self._permit_queues(job))
         if not waiters:
             return progress.in_flight
         together = sum(
@@ -104,6 +105,12 @@ class LiveForecast:
             if scheduler.queue_of(scheduler.jobs[number]) is queue
         )
         return max(0, round(progress.in_flight * (1.0 - min(1.0, waiters / max(1, together)))))
+
+    def _permit_queues(self, job: Job) -> list[PermitQueue]:
+        """Return where the requests of a job get their permits: at several queues, for a pool and for an App."""
+        governor, queues = self._governor, self._scheduler.queues_of(job.number)
+        names = [name for queue in queues for name in governor.pools.get(queue.credential, (queue.credential,))]
+        return [governor.accounts[name].queues[job.operation.category] for name in names]
 
     def waiting(self, permit_queue: PermitQueue) -> int:
         """Return how many items wait for permits of a queue: those that want one now, and all that could begin."""
@@ -144,6 +151,13 @@ class LiveForecast:
             for each in known
             if each.pays[0] in governor.pools and (budget := self._pooled(*each.pays, now, wall)) is not None
         }
+        if isinstance(self._scheduler, RoutedScheduler):
+            jobs = [self._scheduler.jobs[number] for number in self._scheduler.routed]
+            budgets |= {
+                (job.credential, job.operation.category): budget
+                for job in jobs
+                if (budget := self._of_installations(self._scheduler, job, now, wall)) is not None
+            }
         is_young = now - self._began < YOUNG_ROUNDS * latency_s + 1.0
         is_full = concurrency.in_flight >= concurrency.allowed - 1
         most = concurrency.most if is_young or not is_full else concurrency.allowed
@@ -204,7 +218,8 @@ class LiveForecast:
         queue = scheduler.queue_of(job)
         mine = [other for other in scheduler.jobs if scheduler.queue_of(other) is queue]
         progress = [scheduler.progress[other.number] for other in mine]
-        paid = self._governor.queue(queue.credential, queue.category).used - sum(each.paid for each in progress)
+        used = sum(permit_queue.used for permit_queue in self._permit_queues(job))
+        paid = used - sum(each.paid for each in progress)
         under_way = sum(each.in_flight for each in progress)
         return max(0, paid) * scheduler.progress[job.number].in_flight / under_way if under_way else 0.0
 
@@ -259,6 +274,29 @@ class LiveForecast:
             opens_at=min(budget.opens_at for budget in budgets),
             is_even=False,
         )
+
+    def _of_installations(self, scheduler: RoutedScheduler, job: Job, now: float, wall: float) -> Budget | None:
+        """Return what the installations of an App have for a job, as if each had a share of all that is left: the one
+        that is done last decides. None: nothing limits them, as far as is known.
+
+        One that has not been asked yet is taken to have as much as the largest of the others.
+        """
+        wanted = [scheduler.unsent_in(queue) * paid_each(scheduler, job) for queue in scheduler.queues_of(job.number)]
+        budgets = [self._budget(permit_queue, now, wall) for permit_queue in self._permit_queues(job)]
+        told = [budget for budget in budgets if budget is not None and math.isfinite(budget.limit)]
+        if not told or not any(wanted):
+            return None
+        most = max(told, key=lambda budget: budget.limit)
+        usual = replace(most, left=most.limit, reset_at=wall + most.window_s, opens_at=wall)
+
+        def late(pair: tuple[float, Budget]) -> tuple[float, float, float]:
+            lacking = pair[0] - pair[1].left
+            return lacking / max(1.0, pair[1].limit), pair[1].reset_at or 0.0, pair[0]
+
+        pairs = [(each, budget or usual) for each, budget in zip(wanted, budgets, strict=True) if each]
+        own, last = max(pairs, key=late)
+        share = sum(wanted) / own
+        return replace(last, limit=last.limit * share, left=last.left * share)
 
     def window_s(self, permit_queue: PermitQueue, now: float) -> float:
         """Return the length of the windows of a bucket (seconds): as a new window has shown it, or else an estimate."""

@@ -17,8 +17,9 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from bulk.clock import Clock
 from bulk.execute.requests.context import ItemTally, RequestContext, Tried, is_decided, result_of
+from bulk.execute.requests.own_limits import OwnLimits
 from bulk.execute.requests.patience import Patience
-from bulk.execute.requests.redirects import REDIRECTS, judged_elsewhere, led_astray
+from bulk.execute.requests.redirects import REDIRECTS, Moves, judged_elsewhere, led_astray, move_of
 from bulk.execute.requests.retry_budget import Served
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
 from bulk.govern.governor import Governor
@@ -58,6 +59,7 @@ class RequestSender:
         self._clock, self._dice = clock, dice
         governor.concurrency.cap(transport.most_in_flight)
         self.polls = PollIntervals()
+        self._moves, self._own_limits = Moves(), OwnLimits()
         self.wait_reasons = WaitReasons()
         self._draining = draining
         self.requests = 0
@@ -73,6 +75,8 @@ class RequestSender:
         if permit is None:
             self.step_aside(tally)
             permit = governor.permit_nowait(queue, context.is_settling) or await self._waited_for(context)
+        if self._own_limits.told:
+            permit = await self._behind_others(request, context, permit)
         # a stored answer belongs to the token that got it: after a renewal no stored answer is used, unless it is known
         # whose the token is (failures.md row 37)
         store = key = stored = None
@@ -139,10 +143,32 @@ class RequestSender:
     def _judged(self, request: Request, permit: Permit, answer: Reply, reply: Reply) -> Verdict:
         """Return the verdict on `reply`, which is `answer` or what it confirms; tell governor and transport."""
         verdict = classify(request, reply, self._vendor)
+        if verdict.retry_after_s is not None or self._own_limits.told:
+            good, in_flight, now = (
+                self._governor.good_answers,
+                self._governor.concurrency.in_flight,
+                self._clock.monotonic(),
+            )
+            verdict = self._own_limits.judged(request, verdict, good, in_flight, now)
         self._governor.answered(permit, answer, verdict)
         if verdict.kind is VerdictKind.BAD_RESPONSE:
             self._transport.distrust()
         return verdict
+
+    async def _behind_others(self, request: Request, context: RequestContext, permit: Permit) -> Permit:
+        """Return a permit once others have gone first, or as soon as this request need not wait alone any more."""
+        governor, queue = self._governor, context.queue
+        may_change = context.pool is not None and not context.is_bound  # another member may go on at once
+        while True:
+            now = self._clock.monotonic()
+            paused_until = 0.0 if may_change else max(queue.account.paused_until, governor.quiet_until)
+            wait_s = self._own_limits.until(request, paused_until) - now
+            if wait_s <= 0.0:
+                return permit
+            self.step_aside(context.tally)
+            governor.return_unused(permit)
+            await self.pause(wait_s, WaitReason.BUSY)
+            permit = governor.permit_nowait(queue, context.is_settling) or await self._waited_for(context)
 
     async def _waited_for(self, context: RequestContext) -> Permit:
         if context.pool is not None and not context.is_bound:
@@ -224,7 +250,14 @@ class RequestSender:
         tried = await self._followed(request, context, first)
         if is_decided(tried):
             return result_of(tried)
-        return result_of(await self._read_again(request, context, tried))
+        move, now = move_of(request.path, tried.verdict), self._clock.monotonic()
+        if move is None or context.is_settling:
+            return result_of(await self._read_again(request, context, tried))
+        if not self._moves.is_known(move, now):
+            tried = await self._read_again(request, context, tried)
+            if move_of(request.path, tried.verdict) == move:
+                self._moves.note(move, self._clock.monotonic())
+        return result_of(tried)
 
     async def _followed(self, request: Request, context: RequestContext, tried: Tried) -> Tried:
         """Return what came of one send, after following redirects within the platform: at most `REDIRECTS` of them."""

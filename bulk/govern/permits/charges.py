@@ -111,6 +111,8 @@ def saw(permit: Permit, was_served: bool | None, now: float, time: ServerClock, 
     bucket = permit.queue.bucket
     if permit.is_probe and bucket is not None:
         window, end = bucket.window, bucket.moved_from
+        if time.untried is not None:
+            _tried(permit, bucket, was_served, time)
         at = time.middle(now), time.latest(now)
         probes.saw(bucket, permit.window, was_served, *at, has_headers=has_headers)
         if not time.is_known:
@@ -118,6 +120,14 @@ def saw(permit: Permit, was_served: bool | None, now: float, time: ServerClock, 
         elif bucket.window > window and end:
             told_time.by_turn(bucket, end, now, time)
         permit.queue.wake()
+
+
+def _tried(permit: Permit, bucket: Bucket, was_served: bool | None, time: ServerClock) -> None:
+    """Take in what a probe says of the clock by which it left: whether it has met a new window."""
+    is_right = was_served and (bucket.window != permit.window or not bucket.reserve)
+    time.tried(is_right=None if was_served is None else is_right)
+    if not is_right:
+        bucket.probed_at, bucket.over = time.earliest(permit.granted), -1
 
 
 def limits_of(permit: Permit, reply: Reply, verdict: Verdict) -> Limits | None:

@@ -42,10 +42,11 @@ def by_turn(bucket: Bucket, end: float, now: float, time: ServerClock) -> None:
     """Note that a window of `bucket` that was to end at `end` (UTC epoch seconds) is over at `now` (monotonic).
 
     A window that is over early may have been forgotten by a platform that was started anew. If the next window is early
-    as well, `Date` is of another clock.
+    as well, `Date` is of another clock. So it is if the platform has a clock by which this window was over.
     """
     low, before = end - now, bucket.turned_low
     bucket.turned_low = low if low > time.high + EARLY_S else 0.0
-    if before and bucket.turned_low:
-        time.overrule(max(before, low))
+    faster = time.faster(low) if bucket.turned_low else None
+    if (before and bucket.turned_low) or faster is not None:
+        time.overrule(max(before, low) if faster is None else faster)
         bucket.turned_low = 0.0

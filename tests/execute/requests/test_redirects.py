@@ -1,5 +1,7 @@
 """What lies behind a redirect: what is found there counts, and that nothing is found does not."""
 
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,5 +71,38 @@ def test_a_redirect_that_is_over_does_no_harm(folder: Path, operation: str) -> N
             assert (await made.run(manifest)).exit_code == 0
             assert made.lines(manifest)[0]["outcome"] == "succeeded"
             assert len(made.effects()) == 1
+
+    simulate(main)
+
+
+def renamed(exchange: Exchange) -> Fate:
+    """The requests of a repository that has another name now, under its former name."""
+    found = exchange.path.partition("?")[0]
+    old = f"{PREFIX}/repos/acme-eng/former"
+    if not found.startswith(old):
+        return FINE
+    place = f"{PREFIX}/repos/acme-eng/hello-world{found.removeprefix(old)}"
+    return replace(answer(301, b'{"message": "Moved Permanently"}', JSON, Location=place), request_s=3.0)
+
+
+def test_what_a_renamed_repository_lacks_is_looked_for_once_a_minute(folder: Path) -> None:
+    """Of many items that are not there, behind a redirect of one repository, one takes all its tries in each minute;
+    the others end as that one does, at the first look, and what is there is found (failures.md row 9)."""
+    paths = [*(f"missing-{number}.md" for number in range(30)), "README.md"]
+    items = [{"owner": "acme-eng", "repo": "former", "path": path} for path in paths]
+
+    async def main() -> None:
+        async with world(folder, fate_of=renamed) as made:
+            jobs = {"job": {"operation": "contents.get", "items": items}}
+            manifest = made.write("run", jobs, {"concurrency": 1, "failures": "100%"})
+            assert (await made.run(manifest)).exit_code == 1
+            *missing, found = made.lines(manifest)
+            assert {line["error"]["code"] for line in missing} == {"bad_response"}
+            assert found["outcome"] == "succeeded"
+            names = Counter(each.path.rpartition("/")[2] for each in made.network.exchanges)
+            tries = [names[path] for path in paths[:-1]]
+            assert set(tries) == {2, 12}
+            assert tries[0] == 12
+            assert tries.count(12) == 3  # once a minute
 
     simulate(main)

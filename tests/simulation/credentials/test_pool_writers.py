@@ -153,3 +153,50 @@ def test_the_end_that_is_shown_counts_the_budgets_of_a_pool(folder: Path) -> Non
 
     run(folder, lambda _: FINE, judge, jobs, limit=40, display=display)
     assert all(abs(off_s) <= 3.0 for off_s in seen), seen
+
+
+HOOKS = {"operation": "webhook.create", "items": [{"org": "fleet", "config": {"url": "http://127.0.0.1:9/hook"}}]}
+ONCE: dict[str, dict[str, Any]] = {
+    "rename": {"operation": "organization.rename", "items": [{"org": "acme-labs", "login": "acme-lab"}]},
+    "rename, waited for": {
+        "operation": "organization.rename",
+        "items": [{"org": "acme-labs", "login": "acme-lab", "wait": True}],
+    },
+    "organization": {"operation": "organization.create", "items": [{"login": "acme-new", "admin": "octoadmin"}]},
+    "webhook": HOOKS,
+}
+
+
+@pytest.mark.parametrize("name", ONCE)
+@pytest.mark.parametrize("is_done", [False, True], ids=["not done", "done"])
+def test_what_must_not_be_done_twice_is_settled_with_another_member(folder: Path, name: str, is_done: bool) -> None:
+    """failures.md row 17: a creation or a rename that was refused with 401, and may have been done all the same, is
+    looked for with the other member; it is done once, and the run goes on to its end."""
+    refused = answer(401, b'{"message": "Bad credentials"}', "application/json", is_passed_on=is_done)
+
+    def judge(made: World, exit_code: int) -> None:
+        assert exit_code == 0
+        assert len([effect for effect in made.effects() if "fleet/" not in effect]) == 1, made.effects()
+        tokens = [each.token for each in made.network.exchanges if each.is_write]
+        assert tokens == [FIRST, *([] if is_done else [SECOND])]
+
+    run(folder, lambda each: refused if each.token == FIRST and each.is_write else FINE, judge, {"it": ONCE[name]})
+
+
+def test_a_read_that_is_refused_after_a_write_is_asked_by_another_member(folder: Path) -> None:
+    """failures.md row 17: where a write was taken, and the read that has to follow it is refused with 401, the write is
+    settled with the other member: it is not sent again."""
+    seen: list[str] = []
+
+    def fate_of(each: Exchange) -> Fate:
+        is_after = each.token == FIRST and bool(seen)
+        if each.is_write:
+            seen.append(each.path)
+        return REVOKED if is_after else FINE
+
+    def judge(made: World, exit_code: int) -> None:
+        assert exit_code == 0
+        assert len(made.effects()) == 1, made.effects()
+        assert len([each for each in made.network.exchanges if each.is_write]) == 1
+
+    run(folder, fate_of, judge, {"it": ONCE["rename, waited for"]})

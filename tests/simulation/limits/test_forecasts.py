@@ -1,5 +1,6 @@
 """What is shown while a run goes on, against what then happens: when it ends, what waits and how much of it."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,3 +124,36 @@ def test_where_answers_are_lost_the_end_moves_with_them(folder: Path) -> None:
     middle = min(told, key=lambda each: abs(each.at - (told[0].started_at + last.at) / 2))
     assert middle.finish_at is not None
     assert abs(middle.finish_at - last.at) <= 0.25 * (last.at - middle.at) + LEAST_S
+
+
+@pytest.mark.parametrize("counts", [(45, 30, 10), (40, 40, 40), (5, 60)], ids=str)
+def test_installations_are_counted_with(folder: Path, counts: tuple[int, ...]) -> None:
+    """Each installation of an App has a budget of its own, and the one that is done last decides the end."""
+    display = Watching()
+    made_of = [{"prefix": "org-", "count": len(counts), "each": max(counts)}]
+    seed = json.dumps({"apps": [{"slug": "fleet", "client_id": "Iv1.fleet", "installations": made_of}]})
+
+    async def main() -> None:
+        async with world(folder, limits={CORE: RateLimit(10, 30)}, latency_ms=20.0, seed_data=seed) as made:
+            key = made.path / "app.pem"
+            key.write_bytes((made.path / "platform" / "fleet.private-key.pem").read_bytes())
+            key.chmod(0o600)
+            items = [
+                {"owner": f"org-{owner}", "repo": f"repo-{number:05d}"}
+                for owner, count in enumerate(counts, start=1)
+                for number in range(count)
+            ]
+            app = {"app": {"client_id": "Iv1.fleet", "private_key": "file:app.pem"}}
+            jobs = {"reads": {"operation": "readme.get", "credential": "fleet", "items": items}}
+            manifest = made.write("run", jobs, credentials={"fleet": app})
+            assert (await made.run(manifest, display=display)).exit_code == 0
+
+    simulate(main)
+    *told, last = [status for status in display.told if status.state in ("running", "complete")]
+    took_s = last.at - told[0].started_at
+    assert took_s > 60.0
+    for share in AT:
+        status = min(told, key=lambda each: abs(each.at - told[0].started_at - share * took_s))
+        assert status.finish_at is not None
+        left_s = last.at - status.at
+        assert abs(status.finish_at - last.at) <= SHARE * left_s + LEAST_S, (share, took_s, left_s, status)
