@@ -22,7 +22,7 @@ PROPERTIES := tests/govern tests/forecast tests/redaction tests/platform tests/l
 
 help:
 	@echo 'make demo         a sandbox, four manifests against it, their reports (under a minute)'
-	@echo 'make test         check, then every test that takes about a second or less, and the short form of each promise'
+	@echo 'make test         check, then the quick tests and the short forms of the main promises'
 	@echo 'make test-slow    the tests that take seconds; no test is in both'
 	@echo 'make test-browser  the tests in a real browser alone; `make test` runs them too'
 	@echo 'make endpoints    the 45 endpoints, and how many tests each has; fails where one has none'
@@ -53,7 +53,7 @@ test: $(VENV)/.development $(VENV)/.browser
 	    -m 'not slow and not soak and not browser'; all=$$?; \
 	wait $$browser; browser=$$?; cat build/browser.txt; test $$all -eq 0 && exit $$browser; exit $$all
 
-# What takes more than a second (tests/slow/marks.py), which continuous integration runs after `make test`.
+# What takes seconds (tests/slow/marks.py), which continuous integration runs after `make test`.
 test-slow: $(VENV)/.development
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m 'slow and not soak'
 
