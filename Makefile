@@ -23,8 +23,8 @@ PROPERTIES := tests/govern tests/forecast tests/redaction tests/platform tests/l
 help:
 	@echo 'make demo         a sandbox, four manifests against it, their reports (under a minute)'
 	@echo 'make test         check, then the quick tests and the short forms of the main promises'
-	@echo 'make test-slow    the tests that take seconds; no test is in both'
-	@echo 'make test-browser  the tests in a real browser alone; `make test` runs them too'
+	@echo 'make test-slow    the tests that take seconds, and those in a real browser; no test is in both'
+	@echo 'make test-browser  the tests in a real browser alone; `make test-slow` runs them too'
 	@echo 'make endpoints    the 45 endpoints, and how many tests each has; fails where one has none'
 	@echo 'make check        format, lint, types, import contracts, dependencies, unused code'
 	@echo 'make coverage     how much of the code the tests reach; the pure core must be reached in full'
@@ -43,19 +43,20 @@ help:
 demo: $(VENV)/.runtime
 	$(BIN)/bulk demo
 
-# Types take one core as long as all else takes the other. The browser's tests wait for half of their time: the others go
-# beside them, and are nice, because pages have to be quick. What the browser's found is said at the end.
-test: $(VENV)/.development $(VENV)/.browser
+# Types take one core as long as all else takes the other.
+test: $(VENV)/.development
 	$(MAKE) --jobs 2 check collected
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --endpoints --durations 20 \
+	    -m 'not slow and not soak and not browser'
+
+# What takes seconds (tests/slow/marks.py), which continuous integration runs after `make test`. The browser's tests wait
+# for half of their time: the others go beside them, and are nice, because pages have to be quick. What the browser's
+# found is said at the end.
+test-slow: $(VENV)/.development $(VENV)/.browser
 	@mkdir -p build
 	@$(BIN)/python -m tests.browser > build/browser.txt 2>&1 & browser=$$!; \
-	nice $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --endpoints --durations 20 \
-	    -m 'not slow and not soak and not browser'; all=$$?; \
-	wait $$browser; browser=$$?; cat build/browser.txt; test $$all -eq 0 && exit $$browser; exit $$all
-
-# What takes seconds (tests/slow/marks.py), which continuous integration runs after `make test`.
-test-slow: $(VENV)/.development
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m 'slow and not soak'
+	nice $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --durations 20 -m 'slow and not soak'; \
+	all=$$?; wait $$browser; browser=$$?; cat build/browser.txt; test $$all -eq 0 && exit $$browser; exit $$all
 
 # Finds a browser, or says how many tests did not run for want of one.
 test-browser: $(VENV)/.browser

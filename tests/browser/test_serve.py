@@ -23,7 +23,7 @@ from tests.e2e.support.platform import Home, served
 from tests.serve.conftest import Asker, asking
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
 pytestmark = pytest.mark.browser
 
@@ -49,6 +49,7 @@ HOSTILE_PAGES = [
     "/run/hostile",
     "/run/hostile/items",
 ]
+LIST = "**/api/runs/small/items*"
 ITEMS = 400
 MOMENTS, BEHIND_S = 20, 1.5
 """The page asks once a second, and an answer serves for 0.4 s."""
@@ -200,6 +201,27 @@ def test_pages_of_a_list_follow_each_other(tabs: Tabs) -> None:
     seen.page.locator("tbody tr").nth(99).wait_for()
     seen.page.get_by_role("button", name="More").click()
     seen.page.locator("tbody tr").nth(111).wait_for()
+    assert seen.text("#found") == "112 of 112 items"
+
+
+def test_what_more_has_brought_stays(tabs: Tabs) -> None:
+    """The page asks anew by itself. Where the answer to that comes behind the one to a click, it takes nothing away."""
+    seen = tabs.open("/run/small/items")
+    seen.page.locator("tbody tr").nth(99).wait_for()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if held or "after" in route.request.url:
+            route.continue_()
+        else:
+            held.append(route)
+
+    with seen.page.expect_request(LIST):
+        seen.page.route(LIST, hold)
+    seen.page.get_by_role("button", name="More").click()
+    seen.page.locator("tbody tr").nth(111).wait_for()
+    with seen.page.expect_request("**/api/runs/small"):  # it begins once that answer is taken in
+        held[0].continue_()
     assert seen.text("#found") == "112 of 112 items"
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 LIST = Path(__file__).with_name("slow_tests.txt")
-MOST_S, MOST_TOGETHER_S = 1.0, 5.0
+MOST_S, MOST_TOGETHER_S = 0.5, 5.0
 """What a test takes with its fixtures, the mean of its parameters and all of them together, when it is still in
 `make test` (seconds)."""
 KEPT = (

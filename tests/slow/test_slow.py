@@ -15,16 +15,16 @@ def test_a_test_is_slow_by_the_mean_of_its_parameters() -> None:
     """A large sum counts as well. Fixtures count, but not what it takes to take them down, and the short forms of the
     main promises stay."""
     lines = """
-0.90s call     tests/a/test_a.py::test_of_two[one case]
+0.40s call     tests/a/test_a.py::test_of_two[one case]
 0.20s setup    tests/a/test_a.py::test_of_two[one case]
-0.80s call     tests/a/test_a.py::test_of_two[other]
-0.90s call     tests/a/test_a.py::test_of_one
+0.30s call     tests/a/test_a.py::test_of_two[other]
+0.40s call     tests/a/test_a.py::test_of_one
 0.20s setup    tests/a/test_a.py::test_of_one
 0.10s call     tests/a/test_a.py::test_quick
 9.00s teardown tests/a/test_a.py::test_quick
 9.00s call     tests/hostile/test_table.py::test_the_table
 """
-    many = [f"0.90s call     tests/a/test_a.py::test_of_many[{number}]" for number in range(6)]
+    many = [f"0.45s call     tests/a/test_a.py::test_of_many[{number}]" for number in range(12)]
     assert slow(lines.splitlines()) == ["tests/a/test_a.py::test_of_one"]
     assert slow([*lines.splitlines(), *many])[0] == "tests/a/test_a.py::test_of_many"
 

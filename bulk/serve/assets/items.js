@@ -1,7 +1,7 @@
 // The items of a run that have ended: filter, search and pages; and one item whole.
 
 const OUTCOMES = ["failed", "unknown", "skipped", "succeeded", "unchanged"];
-const list = {key: "", rows: [], next: "", indexed: null, count: null, isAll: false};
+const list = {key: "", rows: [], next: "", indexed: null, count: null, asked: 0, isGrowing: false};
 
 function itemRows(name, rows) {
   return grid("Items", ["Item", "Job", "Outcome", "Code", "Status", "Message", "When"], rows.map(row => [
@@ -34,14 +34,24 @@ function itemsView(page, query) {
 const listKey = (name, query) => `${name}\n${["q", "job", "outcome", "code"].map(each => query.get(each) ?? "").join("\n")}`;
 
 // Fetches a page of the list: the first one, or the next. A search goes on by itself until it has found a page, or all.
+// Only the answers to what was asked last are taken in; while the next page is fetched, the first one is not asked for.
 async function fetchItems(name, query, isMore) {
+  list.isGrowing = isMore;
+  try {
+    await fetchPages(name, query, isMore, ++list.asked);
+  } finally {
+    if (isMore) list.isGrowing = false;
+  }
+}
+
+async function fetchPages(name, query, isMore, turn) {
   const key = listKey(name, query), asked = new URLSearchParams();
   for (const each of ["q", "job", "outcome", "code"]) if (query.get(each)) asked.set(each, query.get(each));
   let after = isMore ? list.next : "", rows = isMore ? list.rows : [], wanted = rows.length + 100;
   for (;;) {
     if (after) asked.set("after", after);
     const page = await ask(`/runs/${encodeURIComponent(name)}/items?${asked}`);
-    if (key !== listKey(name, new URLSearchParams(location.search))) return;
+    if (turn !== list.asked || key !== listKey(name, new URLSearchParams(location.search))) return;
     rows = rows.concat(page.rows);
     Object.assign(list, {key, rows, next: page.next, indexed: page.indexed, count: page.count});
     const isWhole = page.indexed === null || page.indexed >= 1;

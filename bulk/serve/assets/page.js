@@ -93,7 +93,7 @@ async function refresh() {
       now.drawn = data;
     }
     if (where.kind === "run" && now.turn++ % PLOTS_EVERY === 0) drawPlots(plots(await ask(`/runs/${encodeURIComponent(where.name)}/plots`)));
-    if (where.kind === "items" && (list.key !== listKey(where.name, query) || (list.rows.length <= 100 && now.turn++ % PLOTS_EVERY === 0))) {
+    if (where.kind === "items" && (list.key !== listKey(where.name, query) || (!list.isGrowing && list.rows.length <= 100 && now.turn++ % PLOTS_EVERY === 0))) {
       await fetchItems(where.name, query, false);
       if (turn === now.asking) show();
     }
