@@ -11,12 +11,12 @@ from bulk.model import ErrorCode, Request
 from bulk.platform.classification import Verdict, VerdictKind
 
 SERVED = 3
-"""So many others have to be served after the first wait, not counting those that were under way (count)."""
+"""The least number of others that are served after the first wait, beside those that were under way (count)."""
 BEHIND_SHARE, BEHIND_S = 0.1, 0.5
 """When the time is over that all have waited, others go first for this share of it, and for this long at most
 (seconds): they show whether it was about them."""
 TRIES = 6
-"""A read that was told to wait so often, although others were served, has failed (count)."""
+"""A read that was told to wait this many times, although others were served, has failed (count)."""
 MOST_KEPT = 10_000
 """Requests that are remembered (count)."""
 
@@ -60,6 +60,8 @@ class OwnLimits:
             if verdict.kind is not VerdictKind.UNAUTHORIZED:
                 self.told.pop(key, None)
             return verdict
+        if verdict.kind is VerdictKind.LIMITED_PRIMARY:
+            return verdict  # a budget is used up, whichever request is told so
         told = self.told.get(key)
         if told is None and len(self.told) < MOST_KEPT:
             told = self.told[key] = _Told(good + in_flight, min(BEHIND_S, BEHIND_SHARE * wait_s))
