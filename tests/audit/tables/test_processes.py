@@ -175,9 +175,9 @@ def test_an_answer_that_is_ended_in_the_middle_of_a_line_took_too_long():
 def test_whoever_reads_an_answer_takes_his_time():
     """A pager that nobody moves on, or a slow disk, is not what the question takes."""
     assert rows("SELECT 1") == [[1]]  # a process waits
-    answer, found = ask(Task(queries=(Query(name="q", sql="SELECT * FROM range(200_000)"),)), seconds=4.0), 0
+    answer, found = ask(Task(queries=(Query(name="q", sql="SELECT * FROM range(200_000)"),)), seconds=8.0), 0
     for number, line in enumerate(answer):
         if number == 1:
-            threading.Event().wait(4.5)
+            threading.Event().wait(8.5)
         found += len(line.get("rows", ()))
     assert found == 200_000

@@ -1,14 +1,20 @@
 """`limits.hours` in a real run: it leaves to others what the hour says, from its first request on."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bulk.clock import Clock
-from tests.e2e.support.judging import windows
+from tests.e2e.support.judging import Line
 from tests.e2e.support.platform import Home, served
 
 FLEET = {"organization": "acme-fleet", "count": 100, "readme_bytes": 100}
 LIMIT = 40
+
+
+def least_left(lines: Iterable[Line]) -> int:
+    """What remained when the most of a window was used (count)."""
+    return min(int(line["remaining"]) for line in lines if line["category"] == "core")
 
 
 def test_a_run_leaves_to_others_what_the_hour_says(tmp_path: Path) -> None:
@@ -24,7 +30,6 @@ def test_a_run_leaves_to_others_what_the_hour_says(tmp_path: Path) -> None:
         home.manifest(sandbox.base_url, jobs, limits=limits)
         quiet = ("--no-cache", "--progress", "none")
         assert home.run("run", "manifest.yaml", *quiet, "--run-dir", "run").exit_code == 0
-        halves = [len(window) for window in windows(sandbox.requests(), "core")]
-        assert max(halves) == LIMIT // 2, halves
+        assert least_left(sandbox.requests()) == LIMIT // 2
         assert home.run("run", "manifest.yaml", *quiet, "--run-dir", "again", "--reserve", "0").exit_code == 0
-        assert max(len(window) for window in windows(sandbox.requests(), "core")) == LIMIT
+        assert least_left(sandbox.requests()) == 0
