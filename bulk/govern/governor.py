@@ -18,7 +18,6 @@ from bulk.govern.concurrency.adaptive_limit import AdaptiveLimit
 from bulk.govern.concurrency.loop_load import EVERY, LoopLoad
 from bulk.govern.leased_tokens import LeasedTokens
 from bulk.govern.obstacles import Obstacles
-from bulk.govern.payers import UnknownPayer
 from bulk.govern.peers import Peers
 from bulk.govern.permits import charges, pacing, unusable
 from bulk.govern.permits.accounts import NO_TOKEN, Account, CredentialSource, Permit, PermitQueue, Trust, Waiter
@@ -27,6 +26,7 @@ from bulk.govern.reachability import PAGE, SILENT_AFTER, Reachability
 from bulk.govern.reactions import BUSY_WHY, FAILURES, PROVING, climb, follow, refused, timed
 from bulk.govern.server_clock import ServerClock
 from bulk.govern.turns import Turns
+from bulk.govern.unknown_payers import UnknownPayer
 from bulk.govern.user_limits import Draining, UserLimits
 from bulk.model import Failure, FailureKind, Reply
 from bulk.platform.bodies.body_values import A_PAGE

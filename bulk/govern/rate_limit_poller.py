@@ -18,9 +18,9 @@ from bulk.errors import RunStopped
 from bulk.govern.budgets import probes
 from bulk.govern.first_contact import fault_of
 from bulk.govern.governor import Governor
-from bulk.govern.payers import Told
 from bulk.govern.permits.accounts import Account, PermitQueue, Trust
 from bulk.govern.reactions import timed, why_refused
+from bulk.govern.unknown_payers import Told
 from bulk.model import Effect, ErrorCode, Failure, FailureKind, Reply, Request
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Limits, Verdict, VerdictKind, date_from_headers, limits_from_body

@@ -3,10 +3,9 @@
 A `Date` of d, received between t0 and t1 on the monotonic clock, says that platform time minus monotonic time lies
 between d - t1 and d + 1 - t0. Each answer cuts the interval; when two disagree, a clock was set, and the newer one
 counts. Where answers go back to the time before, the platform has several clocks, of which one is chosen. The wall
-clock of this machine decides only about a `Date` that is more than a day from it. The other
-clocks are remembered: requests are spread as if the fastest of them were right, and where a window is over by one of
-them, a turn or one request tells.
-Source: failures.md rows 33, 34.
+clock of this machine decides only about a `Date` that is more than a day from it. The other clocks are remembered:
+requests are spread as if the fastest of them were right, and where a window is over by one of them, a turn or one
+request tells. Source: failures.md rows 33, 34.
 """
 
 import math

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from bulk.clock import Clock
 from bulk.govern.governor import Governor
-from bulk.govern.payers import Told, UnknownPayer, asked_in_turn, join, parted
 from bulk.govern.permits.accounts import NO_TOKEN, Account
 from bulk.govern.rate_limit_poller import ASK_LIMITS, take_told, told_in
+from bulk.govern.unknown_payers import Told, UnknownPayer, asked_in_turn, join, parted
 from bulk.manifest.manifest import Platform
 from bulk.model import Failure, Reply, Request
 from bulk.platform.auth.app_credential import AnyCredential, AppCredential

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bulk.govern.budgets.buckets import LATE_S
-from bulk.govern.payers import ROUNDS, Told, parted
+from bulk.govern.unknown_payers import ROUNDS, Told, parted
 from bulk.platform.classification import Limits
 
 NOW, END = 1_000.0, 4_600
