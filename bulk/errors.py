@@ -21,10 +21,15 @@ Source: interface.md §4.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from bulk.exit_codes import ExitCode
 
 ANOTHER_RUN = "begin another run: bulk run MANIFEST --run-dir NEW"
 """The way out of a run directory that can't be used, for whatever command has met it."""
+
+UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""The errors of msgspec for bytes that are not JSON of the expected type: not UTF-8 and too deep are errors apart."""
 
 
 class BulkError(Exception):

@@ -275,6 +275,12 @@ def test_nothing_is_unfinished() -> None:
     assert [str(path) for path in SOURCES if marks.search(path.read_text())] == []
 
 
+def test_what_is_not_json_is_caught_in_every_form() -> None:
+    """Whoever catches an error of decoding JSON catches those for other text and for deep nesting, too."""
+    single = re.compile(r"except .*msgspec\.(?:Msgspec|Decode)Error|suppress\(.*msgspec\.")
+    assert [str(path) for path in SOURCES if path.match("bulk/**/*.py") and single.search(path.read_text())] == []
+
+
 def test_no_path_of_one_machine() -> None:
     """No file names a folder of the machine it was written on."""
     absolute = re.compile(r"(?<![\w./])/(?:wo" + r"rk|ho" + r"me|ro" + r"ot|Users|tmp/v)/")

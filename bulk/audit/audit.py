@@ -31,7 +31,7 @@ from bulk.audit.tables.writing import tables_of
 from bulk.bundle.checked import Checked
 from bulk.clock import iso_utc
 from bulk.engine.agreement.approval import Approve
-from bulk.errors import Flaw, ManifestError, RunDirectoryError, RunStopped, UsageError
+from bulk.errors import UNDECODABLE, Flaw, ManifestError, RunDirectoryError, RunStopped, UsageError
 from bulk.exit_codes import COMPLETE, of_audit
 from bulk.ledger.database import LEDGER
 from bulk.ledger.view import LedgerView
@@ -381,5 +381,5 @@ def kept(history: History, run: str) -> AuditResult:
         return msgspec.json.decode(path.read_bytes(), type=AuditResult)
     except FileNotFoundError:
         raise RunDirectoryError(f"{run} is not a night of {history.path} that was compared and is still kept") from None
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, *UNDECODABLE) as error:
         raise RunDirectoryError(f"{path} can't be read: {error}; restore it from a copy") from error

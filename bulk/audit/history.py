@@ -25,7 +25,7 @@ from pathlib import Path
 import msgspec
 
 from bulk.clock import iso_utc
-from bulk.errors import RunDirectoryError
+from bulk.errors import UNDECODABLE, RunDirectoryError
 from bulk.items.lines import SourceFlaw
 from bulk.items.sources import open_source
 from bulk.ledger.directory import unusable
@@ -231,7 +231,7 @@ def _index(path: Path, name: str) -> _Index:
         raise RunDirectoryError(f"{path}: {flaw}") from flaw
     except OSError as error:
         raise RunDirectoryError(f"{path} can't be read: {error.strerror}") from error
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise RunDirectoryError(
             f"{path} is damaged: {error}; restore a copy, or begin another history: {_ANOTHER}"
         ) from error

@@ -15,7 +15,7 @@ import msgspec
 from bulk.bundle.duplicate_reads import COPIES
 from bulk.bundle.index import INDEX
 from bulk.capabilities import file_fields
-from bulk.errors import ANOTHER_RUN, RunDirectoryError, UsageError
+from bulk.errors import ANOTHER_RUN, UNDECODABLE, RunDirectoryError, UsageError
 from bulk.items.lines import SourceFlaw
 from bulk.items.sources import STDIN, digest_of, format_of
 from bulk.manifest.manifest import Job, Manifest
@@ -261,7 +261,7 @@ def _summary(workspace: Path) -> _Summary | None:
     """Return the content of `check.json`; None: there is none that this version can read."""
     try:
         summary = msgspec.json.decode(read_regular(workspace / SUMMARY), type=_Summary)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+    except (OSError, *UNDECODABLE):
         return None
     return summary if summary.form == _FORM else None
 

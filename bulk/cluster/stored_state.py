@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from bulk.errors import UNDECODABLE
 from bulk.ledger.records import Epoch
 from bulk.model import ErrorCode
 from bulk.report.record import OUTCOMES
@@ -84,7 +85,7 @@ def _jobs(run: StoredRun, superseded: Mapping[str, int]) -> tuple[RunJob, ...]:
 def _said(participant: Participant) -> RunStatus | None:
     try:
         return msgspec.json.decode(participant.status or b"", type=RunStatus, strict=False)
-    except msgspec.MsgspecError:
+    except UNDECODABLE:
         return None
 
 

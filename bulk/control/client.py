@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from bulk.control.place import reachable
 from bulk.control.protocol import Answer, Ask, answer_of, line_of
+from bulk.errors import UNDECODABLE
 from bulk.status import RunStatus
 
 ANSWER_S = 2.0
@@ -94,7 +93,7 @@ def _answers(connection: socket.socket, question: Ask) -> Iterator[Answer]:
             pending += received
     except TimeoutError:
         raise Silent from None
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, *UNDECODABLE) as error:
         if not is_answered:
             raise Unreached(str(error)) from None
     if not is_answered:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from bulk.errors import UNDECODABLE
 from bulk.status import RunStatus
 
 VERSION = 1
@@ -97,7 +98,7 @@ def ask_of(line: bytes) -> Ask:
     """
     try:
         ask = msgspec.json.decode(line, type=Ask)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise Refused(f"that is not a request: {error}", 2) from None
     if ask.v != VERSION:
         raise Refused(f"the run speaks version {VERSION} of the protocol, not {ask.v}: use the Bulk that runs it", 2)
@@ -112,5 +113,5 @@ def line_of(said: Ask | Answer) -> bytes:
 
 
 def answer_of(line: bytes) -> Answer:
-    """Return the answer on a line; raise msgspec.MsgspecError if the line is not an answer."""
+    """Return the answer on a line; raise one of `UNDECODABLE` if the line is not an answer."""
     return msgspec.json.decode(line, type=Answer)

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
-from bulk.errors import RunDirectoryError
+from bulk.errors import UNDECODABLE, RunDirectoryError
 from bulk.ledger.directory import ORIGIN
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
@@ -82,7 +82,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
             LedgerView(run_dir)  # refuses what is not a run directory
             why = "is not there" if isinstance(error, FileNotFoundError) else f"can't be read ({error.strerror})"
             raise RunDirectoryError(f"{run_dir / ORIGIN} {why}; this makes it again: {command}") from error
-        except msgspec.MsgspecError as error:
+        except UNDECODABLE as error:
             raise RunDirectoryError(f"{run_dir / ORIGIN} is damaged; this makes it again: {command}") from error
 
     def text(self) -> bytes:

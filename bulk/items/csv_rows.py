@@ -15,6 +15,7 @@ import msgspec
 from msgspec import inspect
 
 from bulk.capabilities import secret_fields
+from bulk.errors import UNDECODABLE
 from bulk.flaws import MOST_FLAWS, name_shown, shown, unknown_name
 from bulk.items.lines import CHUNK_BYTES, MOST_LINE_BYTES, TOO_LONG, Bad, Given, Row, SourceFlaw, bad, decoded
 from bulk.items.type_errors import options
@@ -254,7 +255,7 @@ def _json(cell: str) -> Any:
         raise ValueError("JSON that begins with [ or {")
     try:
         return msgspec.json.decode(cell)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except UNDECODABLE as error:
         reason = str(error).removeprefix("JSON is malformed: ")
         raise ValueError(f"JSON; it is not ({reason})") from None
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
+from bulk.errors import UNDECODABLE
 from bulk.items import json_text, type_errors
 from bulk.items.lines import Bad, Given, SourceFlaw
 from bulk.operation import AnyOperation, Item, ItemFlaw
 
-UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, SourceFlaw)
+UNREADABLE = (*UNDECODABLE, SourceFlaw)
 """Errors that the readers below raise for an item that can't be used; `explain_json` and `explain` find its flaws."""
 
 
@@ -61,7 +62,7 @@ class ItemReader:
             return [(flaw.line - 1, ItemFlaw(flaw.field, flaw.message))]
         try:
             value = self._decode_any(raw)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except UNDECODABLE:
             return [(0, ItemFlaw("", "can't be read as JSON"))]
         lines = json_text.places(raw) if b"\n" in raw.strip() else {}
         return [(line_of(flaw.field, lines, 1) - 1, flaw) for flaw in self.explain(value)]

@@ -15,8 +15,6 @@ from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 
-import msgspec
-
 from bulk.errors import ANOTHER_RUN, BulkError, RunDirectoryError, RunStopped
 from bulk.ledger.records import RunIdentity
 from bulk.storage.private_files import open_private, open_regular, sync_directory
@@ -57,7 +55,7 @@ _DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 _NO_ROOM = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE))
 """Errors that say that the disk is full: of the file `ledger.db-shm` SQLite says no more than that it can't grow."""
 _PRIMARY = 0xFF  # the low byte of SQLite's extended codes is the primary one
-UNREADABLE = (ValueError, TypeError, LookupError, OverflowError, msgspec.MsgspecError)
+UNREADABLE = (ValueError, TypeError, LookupError, OverflowError, RecursionError)
 """Errors from values that can't be ours: SQLite keeps no checksum of a row, and takes flipped bits for data."""
 _NEEDS_RECOVERY = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN))
 

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 import msgspec
 
-from bulk.errors import ANOTHER_RUN, BulkError, RunDirectoryError, RunStopped
+from bulk.errors import ANOTHER_RUN, UNDECODABLE, BulkError, RunDirectoryError, RunStopped
 from bulk.ledger.database import LEDGER, refuse_foreign
 from bulk.ledger.saved_files import SAVED
 from bulk.storage.foreign_names import foreign_names
@@ -154,7 +154,7 @@ def read_holder(run_dir: Path) -> Holder | None:
         return None
     try:
         return msgspec.json.decode(os.read(fd, 4096), type=Holder)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *UNDECODABLE):
         return None
     finally:
         os.close(fd)

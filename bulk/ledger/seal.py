@@ -23,7 +23,7 @@ from pathlib import Path
 
 import msgspec
 
-from bulk.errors import ANOTHER_RUN, RunDirectoryError
+from bulk.errors import ANOTHER_RUN, UNDECODABLE, RunDirectoryError
 from bulk.ledger import database
 from bulk.storage.private_files import open_private, open_regular, sync_directory, write_all
 
@@ -68,7 +68,7 @@ def read_seal(run_dir: Path) -> Seal | None:
         return None
     try:
         return msgspec.json.decode(os.read(fd, 4_096), type=Seal)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         raise RunDirectoryError(f"{run_dir / SEAL} is damaged; {WAY_OUT}") from None
     finally:
         os.close(fd)

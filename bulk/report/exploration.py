@@ -9,7 +9,7 @@ import gzip
 
 import msgspec
 
-from bulk.errors import RunDirectoryError
+from bulk.errors import UNDECODABLE, RunDirectoryError
 from bulk.ledger.directory import RESULTS
 from bulk.ledger.view import LedgerView
 from bulk.model import SUCCESSFUL, ErrorCode, OutcomeKind
@@ -119,7 +119,7 @@ def _items(view: LedgerView) -> tuple[Items, list[Cause]]:
             if place == MOST_ITEMS:
                 break
             _add(items, causes, tables, place, _decode(raw))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise RunDirectoryError(f"{view.run_dir / RESULTS} is damaged: {error}") from error
     items.jobs, items.outcomes, items.codes, items.messages = (list(table) for table in tables.values())
     return items, causes.found

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from bulk.clock import Clock
-from bulk.errors import ANOTHER_RUN, RunDirectoryError
+from bulk.errors import ANOTHER_RUN, UNDECODABLE, RunDirectoryError
 from bulk.exit_codes import MEANINGS
 from bulk.ledger.directory import RESULTS
 from bulk.ledger.records import Action, Epoch
@@ -130,7 +130,7 @@ def tally_of_a_running(view: LedgerView, now: float) -> Tally | None:
     time = ActiveTime([*spans[:-1], (spans[-1][0], math.inf)])
     try:
         return _stored(view, [job.name for job in run_state.jobs], time)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         return None
 
 
@@ -146,7 +146,7 @@ def _tally(view: LedgerView, names: Sequence[str], time: ActiveTime) -> Tally:
         if tally is None:
             tally = Tally(names, time)
             tally.read(view.lines())
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         place = view.run_dir / RESULTS
         raise RunDirectoryError(f"{place} is damaged: {error}; restore it from a copy, or {ANOTHER_RUN}") from error
     return tally

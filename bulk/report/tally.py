@@ -136,7 +136,7 @@ class JobTally:
         """Go on from a stored `state`.
 
         Raises:
-            msgspec.DecodeError: `stored` holds no `state`.
+            UNDECODABLE: `stored` holds no `state`.
         """
         found = msgspec.json.decode(stored.json, type=JobTallyRow)
         self.items, self.first_at, self.last_at = stored.items, found.first_at, found.last_at
@@ -182,7 +182,7 @@ class Tally:
         stored: what `add` returned before.
 
     Raises:
-        msgspec.DecodeError: `stored` holds no tally.
+        UNDECODABLE: `stored` holds no tally.
     """
 
     def __init__(self, jobs: Iterable[str], time: ActiveTime, stored: Mapping[int, StoredTally] | None = None) -> None:
@@ -205,7 +205,7 @@ class Tally:
         """Take in lines of `results.jsonl`, each item's once.
 
         Raises:
-            msgspec.DecodeError, UnicodeDecodeError: a line is none of `results.jsonl`.
+            UNDECODABLE: a line is none of `results.jsonl`.
         """
         active, bins = self._time.of, self._bins
         for raw in lines:

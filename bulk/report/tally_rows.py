@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from bulk.errors import UNDECODABLE
 from bulk.model import SUCCESSFUL
 from bulk.report.record import ProblemItem, SlowItem
 
@@ -47,7 +48,7 @@ def read_line(line: bytes) -> Line:
     if end > 0:
         try:
             found = _decode(line[:end] + b"}")
-        except msgspec.DecodeError:
+        except UNDECODABLE:
             return _decode(line)
         if found.outcome in SUCCESSFUL:
             return found

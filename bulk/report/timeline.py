@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 import zstandard
 
+from bulk.errors import UNDECODABLE
 from bulk.ledger.records import Minute
 from bulk.redaction import redact_json
 from bulk.report.record import OUTCOMES
@@ -138,7 +139,7 @@ def read_minutes(minutes: Iterable[Minute]) -> list[Sample]:
         try:
             data = zstandard.ZstdDecompressor().decompress(minute.data, max_output_size=MOST_BLOB_BYTES)
             found += msgspec.json.decode(data, type=list[Sample])
-        except (zstandard.ZstdError, msgspec.DecodeError):
+        except (zstandard.ZstdError, *UNDECODABLE):
             continue
     return found
 

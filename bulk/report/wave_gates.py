@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from bulk.errors import RunDirectoryError
+from bulk.errors import UNDECODABLE, RunDirectoryError
 from bulk.storage.private_files import read_regular
 
 NAME: Final = "gates.json"
@@ -38,7 +38,7 @@ def read_gates(run_dir: Path) -> Gates:
         return msgspec.json.decode(read_regular(path), type=Gates)
     except FileNotFoundError:
         return Gates()
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, *UNDECODABLE) as error:
         raise RunDirectoryError(f"{path} can't be read: {error}; delete it: only the first wave is open then") from None
 
 

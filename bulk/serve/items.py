@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from bulk.clock import Clock
+from bulk.errors import UNDECODABLE
 from bulk.ledger.database import MOST_NUMBER
 from bulk.ledger.view import CUT_BYTES, Cut, LedgerView
 from bulk.report.tally import label_of_redacted
@@ -288,11 +289,11 @@ def _row(cut: Cut, names: list[str]) -> ItemRow:
 
 
 def _head(cut: Cut) -> _Head | None:
-    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+    with contextlib.suppress(*UNDECODABLE):
         return _decode(cut.line)
     end = cut.line.find(_RESULT)
     if end > 0:
-        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+        with contextlib.suppress(*UNDECODABLE):
             return _decode(cut.line[:end] + b"}")
     return None
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from bulk.clock import Clock
+from bulk.errors import UNDECODABLE
 from bulk.model import ErrorCode
 from bulk.report.render import status_data
 from bulk.report.render.status_data import StatusData
@@ -134,7 +135,7 @@ class FirstMessages:
         with self._lock:
             if key not in self._said:
                 found = view.page((-1, -1), 1, job=job, code=code)
-                with contextlib.suppress(msgspec.DecodeError):
+                with contextlib.suppress(*UNDECODABLE):
                     error = read_line(found[0].line).error if found else None
                     self._said[key] = error.message if error is not None else ""
                 while len(self._said) > MOST_SAID:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from bulk.errors import UNDECODABLE
 from bulk.ledger.view import LedgerView
 from bulk.model import SUCCESSFUL, ErrorCode
 from bulk.report.record import OUTCOMES
@@ -227,7 +228,7 @@ class SearchIndex:
         try:
             found = msgspec.json.decode((self._folder / "meta.json").read_bytes(), type=_Meta)
             sizes = [(self._folder / name).stat().st_size for name in ("text", "rows")]
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, *UNDECODABLE):
             return _Meta(place)
         is_whole = sizes[0] >= found.text_bytes and sizes[1] >= found.rows * 8 * _ROW_NUMBERS
         return found if is_whole and found.run_dir == place else _Meta(place)
@@ -242,7 +243,7 @@ def place_of(folder: Path) -> Path | None:
     """Return the run directory of the index in `folder`; None where the folder has no index."""
     try:
         return Path(msgspec.json.decode((folder / "meta.json").read_bytes(), type=_Meta).run_dir)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, *UNDECODABLE):
         return None
 
 
@@ -261,7 +262,7 @@ def _searched(line: bytes) -> _Searched | None:
     for head in (line[:end] + b"}", line) if end > 0 else (line,):
         try:
             found = _decode(head)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNDECODABLE:
             continue
         if found.outcome in SUCCESSFUL or head is line:
             return found

@@ -30,7 +30,7 @@ import msgspec
 from aiohttp import web
 
 from bulk.clock import Clock
-from bulk.errors import BulkError
+from bulk.errors import UNDECODABLE, BulkError
 from bulk.ledger.directory import ORIGIN
 from bulk.redaction import redact_json
 from bulk.report.render.json_data import as_data
@@ -263,7 +263,7 @@ class Answers:
             args = msgspec.json.decode(body, type=dict[str, Any])
         except TimeoutError:
             return refused(408, "the rest of it did not come")
-        except msgspec.MsgspecError:
+        except UNDECODABLE:
             return refused(400, "that is not a JSON object")
         try:
             done = await self._blocking(lambda: self._steered(name, verb, args), self._threads_of(name))

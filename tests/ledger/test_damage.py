@@ -51,6 +51,17 @@ def test_a_number_of_a_process_that_is_none_is_damage(killed: Path, column: str)
         LedgerView(killed).epochs()
 
 
+@pytest.mark.parametrize(("column", "value"), [("number", None), ("head", None), ("head", "x")])
+def test_a_link_that_is_none_is_damage(killed: Path, column: str, value: object) -> None:
+    """The chain goes on only from a number and a head; else the ledger is refused before anything is written."""
+    with contextlib.closing(sqlite3.connect(killed / "ledger.db", isolation_level=None)) as connection:
+        connection.executescript("CREATE TABLE copy AS SELECT * FROM links; DROP TABLE links")
+        connection.execute(f"UPDATE copy SET {column} = ?", [value])
+        connection.execute("ALTER TABLE copy RENAME TO links")
+    with pytest.raises(RunDirectoryError, match="damaged"), opened(killed):
+        pass
+
+
 def harmed(dice: random.Random, data: bytes) -> bytes:
     """A few bits flipped, a piece cut off, or a piece overwritten."""
     changed = bytearray(data)

@@ -20,6 +20,7 @@ import msgspec
 from bulk.audit.history import NOTIFIED, PAGES, History
 from bulk.audit.notify.message import Message, again, events_of, message_of
 from bulk.audit.result import AuditResult
+from bulk.errors import UNDECODABLE
 from bulk.items.lines import SourceFlaw
 from bulk.items.sources import open_source
 from bulk.manifest.audit_section import EVENTS, Target
@@ -216,7 +217,7 @@ def _told(folder: Path, run: str, name: str) -> set[str]:
 def _note(path: Path) -> Note:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Note)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, *UNDECODABLE):
         return Note(state="sending", at=0.0, events=())
 
 

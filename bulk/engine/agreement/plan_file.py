@@ -17,7 +17,7 @@ import msgspec
 from bulk.bundle.checked import Checked
 from bulk.engine.identity import files_digest, identity_of
 from bulk.engine.origin import Origin
-from bulk.errors import GateClosed, RunDirectoryError, UsageError
+from bulk.errors import UNDECODABLE, GateClosed, RunDirectoryError, UsageError
 from bulk.execute.preview import RECORD_BYTES, VERDICTS, Planned
 from bulk.storage.private_files import read_regular, replacing
 
@@ -120,7 +120,7 @@ def read_plan(path: Path) -> PlanFile:
         plan = msgspec.json.decode(data, type=PlanFile)
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}") from None
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise RunDirectoryError(f"{path} is not a plan of `bulk plan --live -o`, or it is damaged ({error})") from None
     approval = plan.approval
     is_sealed = approval is None or approval.seal == _seal(plan.digest, approval.who, approval.at)

@@ -44,8 +44,11 @@ class Chain:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         last = connection.execute("SELECT number, head FROM links ORDER BY number DESC LIMIT 1").fetchone()
-        self._number: int = 0 if last is None else last[0]
-        self.head: bytes = GENESIS if last is None else last[1]
+        number, head = (0, GENESIS) if last is None else last
+        if not isinstance(number, int) or not isinstance(head, bytes):
+            raise TypeError("a link has no number or no head")
+        self._number: int = number
+        self.head: bytes = head
         self._next = self._number, self.head
 
     def add(self, connection: sqlite3.Connection, leaves: Iterable[bytes]) -> None:

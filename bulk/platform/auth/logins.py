@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from bulk.clock import Clock
-from bulk.errors import CredentialMissing
+from bulk.errors import UNDECODABLE, CredentialMissing
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.device_login import Granted, NoAnswer, Site, refreshed
 from bulk.platform.auth.secrets import Secret
@@ -186,7 +186,7 @@ class LoginCredential(Credential):
         path = self._folder / f"{self._login}.json"
         try:
             login = msgspec.json.decode(Credential(self.name, f"file:{path}", {}, Path()).raw(), type=Login)
-        except (CredentialMissing, msgspec.MsgspecError) as error:
+        except (CredentialMissing, *UNDECODABLE) as error:
             if isinstance(error, CredentialMissing) and path.exists():
                 raise  # the file is there, and the error says what is wrong with it
             what = (

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from bulk.errors import RunDirectoryError, UsageError
+from bulk.errors import UNDECODABLE, RunDirectoryError, UsageError
 from bulk.ledger.directory import RESULTS
 from bulk.ledger.records import RunIdentity
 from bulk.ledger.view import LedgerView
@@ -207,7 +207,7 @@ class _Comparison:
         for line in view.lines(job=self._jobs[job].name):
             try:
                 yield self._decoded(line, job), line
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except UNDECODABLE as error:
                 place = view.run_dir / RESULTS
                 raise RunDirectoryError(f"{place} is damaged: {error}; restore it from a copy") from error
 

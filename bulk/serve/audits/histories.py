@@ -18,7 +18,7 @@ from bulk.audit.history import History
 from bulk.audit.policies.judging import PolicyResult
 from bulk.audit.result import AuditResult
 from bulk.clock import Clock
-from bulk.errors import BulkError
+from bulk.errors import UNDECODABLE, BulkError
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ class Histories:
             if path.stat().st_size > MOST_JUDGED_BYTES:
                 return None
             return msgspec.json.decode(path.read_bytes(), type=AuditResult)
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, *UNDECODABLE):
             return None
 
     def cached(self, path: Path, what: str, make: Callable[[Path], T]) -> T | None:
@@ -158,5 +158,5 @@ def place_of(audit: Audit, run: str) -> Path:
 def _policies_of(path: Path) -> tuple[PolicyResult, ...]:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Judged).judgement.policies
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, *UNDECODABLE):
         return ()

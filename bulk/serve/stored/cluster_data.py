@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from bulk.cluster.budgets import decoded
+from bulk.errors import UNDECODABLE
 from bulk.serve.shares import RunShards, Shares, Work, Worker
 from bulk.status import RunStatus
 from bulk.store import statements
@@ -139,7 +140,7 @@ def _work(run: str, shards: int, exit_code: int | None, why: str, status: bytes 
     if status is not None and exit_code is None:
         try:
             said = msgspec.json.decode(status, type=RunStatus, strict=False)
-        except msgspec.MsgspecError:
+        except UNDECODABLE:
             said = None
     return Work(
         run=run,

@@ -20,7 +20,7 @@ from typing import IO
 
 import msgspec
 
-from bulk.errors import BulkError, RunStopped
+from bulk.errors import UNDECODABLE, BulkError, RunStopped
 from bulk.storage.private_files import replacing
 from bulk.store.server.private_server import Place, Server
 
@@ -156,7 +156,7 @@ def place_of(meeting: Path) -> Place | None:
     """Return where the server of a folder listens, or has listened; None: the folder never had a server."""
     try:
         return msgspec.json.decode((meeting / _ADDRESS).read_bytes(), type=Place)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, *UNDECODABLE):
         return None
 
 

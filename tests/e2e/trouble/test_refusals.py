@@ -146,3 +146,13 @@ def test_what_a_refused_check_has_left_is_made_again(home: Home, sandbox: Served
     verified = home.run("verify", "run")
     assert verified.exit_code == 0, verified.out
     assert Counter(line["index"] for line in home.results("run")) == Counter(range(10))
+
+
+@pytest.mark.parametrize("data", [b'{"manifest": "\xa0"}', b"[" * 100_000, b"{", b"null", b""])
+@pytest.mark.parametrize("part", ["origin.json", "check.json", "digests.json", "run.seal", "report.json"])
+def test_a_part_that_is_no_json_is_no_bug(home: Home, part: str, data: bytes) -> None:
+    """Whatever bytes a file of the run directory holds, each command uses the run without it, or says what to do."""
+    (home.folder / "run" / part).write_bytes(data)
+    for command in ("status", "verify", "report", "retry", "resume"):
+        ran = home.run(command, "run")
+        assert ran.exit_code in (0, 1, 5), (command, ran.err)
