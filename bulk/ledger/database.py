@@ -14,6 +14,9 @@ from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated
+
+import msgspec
 
 from bulk.errors import ANOTHER_RUN, BulkError, RunDirectoryError, RunStopped
 from bulk.ledger.records import RunIdentity
@@ -44,6 +47,8 @@ MIGRATIONS: Mapping[int, str] = MappingProxyType(
 
 MOST_NUMBER = 2**62
 """No job has a higher number, and no item a higher index."""
+Index = Annotated[int, msgspec.Meta(ge=0, le=MOST_NUMBER)]
+"""The index of an item, as a line of the results has it that was not damaged."""
 
 BUSY_MS = 10_000
 """How long a lock of another connection (a reader, a backup) is waited for (milliseconds)."""

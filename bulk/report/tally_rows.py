@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from bulk.errors import UNDECODABLE
+from bulk.ledger.database import Index
 from bulk.model import SUCCESSFUL
 from bulk.report.record import ProblemItem, SlowItem
 
@@ -25,7 +26,7 @@ class Line(msgspec.Struct):
     """The part of a line of `results.jsonl` (interface.md §5) that the report needs; the rest is not even decoded."""
 
     job: str
-    index: int
+    index: Index
     outcome: Literal["succeeded", "unchanged", "failed", "skipped", "unknown"]
     id: str | None = None
     item: msgspec.Raw = msgspec.Raw(b"{}")

@@ -21,7 +21,7 @@ import msgspec
 
 from bulk.clock import Clock
 from bulk.errors import UNDECODABLE
-from bulk.ledger.database import MOST_NUMBER
+from bulk.ledger.database import MOST_NUMBER, Index
 from bulk.ledger.view import CUT_BYTES, Cut, LedgerView
 from bulk.report.tally import label_of_redacted
 from bulk.report.tally_rows import LineError
@@ -90,7 +90,7 @@ class _Head(msgspec.Struct):
     """A line without its result."""
 
     job: str
-    index: int
+    index: Index
     outcome: str
     id: str | None = None
     item: msgspec.Raw = msgspec.Raw(b"{}")

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from bulk.errors import UNDECODABLE
+from bulk.ledger.database import Index
 from bulk.ledger.view import LedgerView
 from bulk.model import SUCCESSFUL, ErrorCode
 from bulk.report.record import OUTCOMES
@@ -44,7 +45,7 @@ class _Searched(msgspec.Struct):
     """The fields of a line of `results.jsonl` that can be searched."""
 
     job: str
-    index: int
+    index: Index
     outcome: str
     item: msgspec.Raw = msgspec.Raw(b"{}")
     id: str | None = None

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from bulk.audit.comparison.baseline import Baseline, Read, key_of, next_baseline
+from bulk.ledger.database import Index
 from bulk.ledger.view import LedgerView
 from bulk.model import SUCCESSFUL, OutcomeKind
 from bulk.report.diff.field_changes import FieldDifference, FieldRules, canonical, differences, rules_of, without
@@ -69,7 +70,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Line(msgspec.Struct):
     job: str
-    index: int
+    index: Index
     outcome: OutcomeKind
     started_at: str
     id: str | None = None

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from bulk.errors import UNDECODABLE, RunDirectoryError, UsageError
+from bulk.ledger.database import Index
 from bulk.ledger.directory import RESULTS
 from bulk.ledger.records import RunIdentity
 from bulk.ledger.view import LedgerView
@@ -64,7 +65,7 @@ DELETE FROM entries WHERE (run, job, idx) IN (
 class _Line(msgspec.Struct):
     """The part of a line of `results.jsonl` that is compared."""
 
-    index: int
+    index: Index
     outcome: OutcomeKind
     id: str | None = None
     item: dict[str, Any] = {}

@@ -320,12 +320,17 @@ def test_a_run_that_is_still_going_is_refused(new_run):
 
 
 def test_a_foreign_directory_is_refused(new_run, tmp_path):
-    """A folder without a run, and results that are damaged, are named."""
+    """A folder without a run is named."""
     with pytest.raises(RunDirectoryError, match="is not a run directory"):
         LedgerView(tmp_path)
+
+
+@pytest.mark.parametrize("damage", [b'"outcome":"succeedes"', b'"index":9223372036854775808,"outcome":"succeeded"'])
+def test_damaged_results_are_named(new_run, damage):
+    """A line whose outcome is not one of ours is damage, and so is an index that no item has."""
     view = view_of(new_run, [finished(0)])
     results = view.run_dir / "results.jsonl"
-    results.write_bytes(results.read_bytes().replace(b'"outcome":"succeeded"', b'"outcome":"succeedes"'))
+    results.write_bytes(results.read_bytes().replace(b'"outcome":"succeeded"', damage))
     with pytest.raises(RunDirectoryError, match=r"results\.jsonl is damaged"), compare(view, view, now=NOW):
         pass
 
