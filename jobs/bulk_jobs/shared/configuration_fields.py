@@ -117,7 +117,10 @@ UPDATED_FIELDS = (
 )
 """The fields that the body of an update may have."""
 
-_FORMS: Mapping[str, normal_forms.Form] = {**dict.fromkeys(UPDATED_FIELDS, normal_forms.name), "description": normal_forms.text}
+_FORMS: Mapping[str, normal_forms.Form] = {
+    **dict.fromkeys(UPDATED_FIELDS, normal_forms.name),
+    "description": normal_forms.text,
+}
 """The forms that compare the fields: all but the description are names, or words of a set, in any case."""
 
 _MEMBERS = {"runner_label": normal_forms.text}
@@ -162,7 +165,11 @@ def differences_of_new(asked: Mapping[str, Any], found: Mapping[str, Any]) -> li
 
 
 def _is_unset(value: Any) -> bool:
-    return all(map(_is_unset, value.values())) if isinstance(value, dict) else normal_forms.name(value) in (None, "", _NOT_SET)
+    return (
+        all(map(_is_unset, value.values()))
+        if isinstance(value, dict)
+        else normal_forms.name(value) in (None, "", _NOT_SET)
+    )
 
 
 def _is_off(value: Any) -> bool:
