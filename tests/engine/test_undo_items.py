@@ -71,10 +71,43 @@ def test_what_is_shown_in_another_form_is_given_back(tmp_path: Path) -> None:
     (found,) = taken(tmp_path / "hook", "webhook.delete", HOOK, hook_settings.image_of_hook(shown))
     assert isinstance(found.way, Undo)
     assert found.way.item["config"] == {"url": URL, "content_type": "form", "insecure_ssl": "0"}
-    before = {BYPASS: {"reviewers": [{"security_configuration_id": 9, **REVIEWER}]}}
+    before: dict[str, Any] = {BYPASS: {"reviewers": [{"security_configuration_id": 9, **REVIEWER}]}}
     (found,) = taken(tmp_path / "list", UPDATE, {**CONFIGURATION, BYPASS: {"reviewers": []}}, before)
     assert isinstance(found.way, Undo)
     assert found.way.item[BYPASS] == {"reviewers": [REVIEWER]}
+    told = {**REVIEWER, "reviewer_id": "3", "reviewer_type": "Team"}
+    before = {
+        BYPASS: {"reviewers": [told]},
+        "secret_scanning": "NOT_SET",
+        "dependency_graph_autosubmit_action_options": {"labeled_runners": "false"},
+        "code_scanning_options": {"allow_advanced": 1},
+        "description": "True",
+    }
+    given = {
+        BYPASS: {"reviewers": []},
+        "secret_scanning": "enabled",
+        "dependency_graph_autosubmit_action_options": {"labeled_runners": True},
+        "code_scanning_options": {"allow_advanced": False},
+        "description": "",
+    }
+    (found,) = taken(tmp_path / "words", UPDATE, {**CONFIGURATION, **given}, before, result=given)
+    assert isinstance(found.way, Undo)
+    assert (
+        found.way.item.items()
+        >= {
+            BYPASS: {"reviewers": [REVIEWER]},
+            "secret_scanning": "not_set",
+            "dependency_graph_autosubmit_action_options": {"labeled_runners": False},
+            "code_scanning_options": {"allow_advanced": True},
+            "description": "True",
+        }.items()
+    )
+    before, off = {"config": {}, "active": "true"}, {"config": {"url": URL}, "active": False}
+    (found,) = taken(
+        tmp_path / "switch", "webhook.update", {**HOOK, "active": False, "drop_secret": True}, before, result=off
+    )
+    assert isinstance(found.way, Undo)
+    assert found.way.item["active"] is True
 
 
 def test_what_may_be_ours_is_listed(tmp_path: Path) -> None:

@@ -213,6 +213,9 @@ def test_a_new_one_was_created():
     assert (otherwise.is_undecided, otherwise.ended.found["found"]) == (True, {"rules": []})
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert (driven.outcome.result["id"], "lost" in driven.outcome.result["note"]) == (7, True)
+    assert "not compared" not in driven.outcome.result["note"]
+    hidden = settle(CREATE, NEW, [3, 5], THERE, THERE, reply(404), method="POST")
+    assert "rules, so they are not compared" in hidden.outcome.result["note"]
 
 
 @pytest.mark.parametrize(

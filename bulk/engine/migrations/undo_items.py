@@ -9,9 +9,11 @@ from functools import cache
 from typing import Any, Final
 
 import msgspec
+import msgspec.inspect
 import orjson
 
 from bulk.capabilities import CreatesNames, Irreversible, Undo, Undoable, secret_fields
+from bulk.engine.migrations.given_back import as_given
 from bulk.items.decoding import UNREADABLE, ItemReader, literal_secrets
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job
@@ -108,7 +110,8 @@ def _way_of(
         if isinstance(way, Undo) and _writes_mask(way):
             way = Irreversible(WITHHELD)
         elif isinstance(way, Undo) and (flaw := _flaw_of(way)):
-            way = Irreversible(f"{NOT_GIVEN_BACK}: {flaw}", removes=way.comes_anew)
+            given = msgspec.structs.replace(way, item=as_given(way.item, _kind_of(way.operation)))
+            way = given if not _flaw_of(given) else Irreversible(f"{NOT_GIVEN_BACK}: {flaw}", removes=way.comes_anew)
         return way, _lanes(operation, item), _removed(way) if isinstance(operation, CreatesNames) else none
     except (ValueError, TypeError, LookupError, AttributeError) as flaw:
         return Irreversible(f"its line in the results can't be understood: {flaw}"), none, none
@@ -135,6 +138,11 @@ def _flaw_of(way: Undo) -> str:
             *(ItemFlaw(field, "is a secret, and not the place of one") for field in literal),
         ]
     return "; ".join(f"{flaw.field}: {flaw.message}" if flaw.field else flaw.message for flaw in flaws)
+
+
+@cache
+def _kind_of(operation: str) -> msgspec.inspect.Type:
+    return msgspec.inspect.type_info(find(operation).Item)
 
 
 @cache

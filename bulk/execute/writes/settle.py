@@ -318,12 +318,14 @@ def _unless_it_explains(
 ) -> Outcome | None:
     """Return `unknown` where something new is in the way of a refused creation and is not as asked for: it may be ours,
     shown otherwise. The same holds where a write was refused for what stands there, and that is new: ours may have been
-    done before. None: the refusal stands."""
+    done before; and where settings are neither as before nor as asked for, and no code says why: ours may have been
+    done in part. None: the refusal stands."""
     if refused.effect in CREATES:
         may_be_ours = is_about_it
     else:
         code = None if refusal.error is None else refusal.error.code
-        may_be_ours = refused.effect is Effect.COMPARE_AND_SWAP and code is ErrorCode.VALIDATION_FAILED
+        is_of_state = refused.effect is Effect.COMPARE_AND_SWAP and code is ErrorCode.VALIDATION_FAILED
+        may_be_ours = is_of_state or (refused.effect is Effect.SET and not refusal.gives_codes)
     if may_be_ours and isinstance(found, Undecided) and found.found is not None:
         return _unknown(refused, found, refusal)
     return None

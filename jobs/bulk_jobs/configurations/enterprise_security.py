@@ -223,7 +223,7 @@ class UpdateEnterpriseSecurity(
                 return Undecided(_THIRD.format(method=lost.method), found={LINK: told})
             if not all(_is_told(name, found.body.get(name)) for name in given):
                 return Undecided("a switch is shown as neither on nor off")
-            return NotApplied("the settings are not as asked for")
+            return NotApplied("the settings are not as asked for", _part(given, before, found.body) or None)
         if UNREADABLE in given:
             return Undecided(_UNREADABLE_NOTE)
         note = _note(given, found.body)
@@ -335,6 +335,12 @@ def _has_become(given: dict[str, Any], before: Mapping[str, Any], shown: Any) ->
     return _is_left(given, shown) if is_more else _is_so(given, shown)
 
 
+def _part(given: dict[str, Any], before: Mapping[str, Any], shown: Any) -> dict[str, Any]:
+    """Return the settings that are as given, and were not before."""
+    asked = [{name: value} for name, value in given.items() if name in before]
+    return {name: each[name] for each in asked if _is_so(each, shown) and not _is_so(each, before) for name in each}
+
+
 def _is_third(wanted: Any, before: Any, found: Any) -> bool:
     """Return whether a link is neither as before nor as asked for."""
     return _loosely(found) not in (_loosely(before), _loosely(wanted))
@@ -379,7 +385,7 @@ def _look(item: EnterpriseItem, *, is_fresh: bool = False, pause_s: float = 0.0)
 
 
 def _flaw(reply: Reply) -> str:
-    is_told = any(isinstance(reply.body.get(name), bool) for name in SETTINGS)
+    is_told = any(name in reply.body and _is_told(name, reply.body[name]) for name in SETTINGS)
     return "" if is_told else "it holds none of the settings"
 
 

@@ -14,6 +14,19 @@ from bulk_jobs.shared.presence import rulesets_path
 FORMS = {"name": normal_forms.name, "target": normal_forms.name, "enforcement": normal_forms.name}
 """The forms that compare the fields which every list or answer may show; all others are compared as texts."""
 
+_WORDS = (
+    "type",
+    "operator",
+    "allowed_merge_methods",
+    "alerts_threshold",
+    "security_alerts_threshold",
+    "source",
+    "actor_type",
+    "bypass_mode",
+)
+_MEMBERS = dict.fromkeys(_WORDS, normal_forms.name)
+"""The forms of members of rules, conditions and actors that are words of a set, which may be shown in another case."""
+
 _WITHOUT_ID = ("OrganizationAdmin", "EnterpriseOwner")
 """Kinds of actors whose ids the platform ignores."""
 
@@ -23,7 +36,7 @@ def differences(body: Mapping[str, Any], shown: Mapping[str, Any]) -> list[str]:
     asked = {name: value for name, value in body.items() if shown.get(name) is not None}
     if "bypass_actors" in asked:
         asked["bypass_actors"] = [_actor(actor) for actor in asked["bypass_actors"]]
-    return normal_forms.differences(asked, shown, FORMS)
+    return normal_forms.differences(asked, shown, FORMS, _MEMBERS)
 
 
 def _actor(actor: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,7 +47,8 @@ from bulk_jobs.shared.presence import flaw_of_source, is_of_organization, rulese
 _are_targets = re.compile(r"[a-z_]+(?:,[a-z_]+)*").fullmatch
 _SHOWN = ("id", "name", "target", "source_type", "source", "enforcement", "node_id", "created_at", "updated_at")
 _BODY = ("name", "target", "enforcement", "bypass_actors", "conditions", "rules")
-_NOT_COMPARED = "it exists; the platform does not show its conditions and rules, so they are not compared"
+_NOT_SHOWN = "the platform does not show its conditions and rules, so they are not compared"
+_NOT_COMPARED = f"it exists; {_NOT_SHOWN}"
 
 _MORE_ACTORS = "the platform shows bypass_actors, and none were asked for"
 
@@ -294,7 +295,9 @@ class CreateOrganizationRuleset(creations.RefusesItsLike[CreateRulesetItem], Ret
                 why = filtered.why or f"the new ruleset {item.name} is not listed for the target {item.target}"
                 return Undecided(why, found=ended.result)
             whole = yield from comparison.whole(item.org, ended.result["id"])
-            why, both = comparison.otherwise(_body(item), whole) if whole is not None else ("", {})
+            if whole is None:
+                return succeeded(ended.result, note=f"{ended.result['note']}; {_NOT_SHOWN}")
+            why, both = comparison.otherwise(_body(item), whole)
             if why:
                 return Undecided(why, found=both)
         return ended

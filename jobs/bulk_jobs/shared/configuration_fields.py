@@ -77,9 +77,6 @@ class BypassOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     reviewers: list[Reviewer]
 
 
-_FORMS = {"name": normal_forms.name}
-"""The form that compares the name; all other fields are compared as texts, which the platform may trim."""
-
 _NOT_SET, _OFF = "not_set", "disabled"
 
 CREATED_FIELDS = (
@@ -120,6 +117,15 @@ UPDATED_FIELDS = (
 )
 """The fields that the body of an update may have."""
 
+_FORMS: Mapping[str, normal_forms.Form] = {
+    **dict.fromkeys(UPDATED_FIELDS, normal_forms.name),
+    "description": normal_forms.text,
+}
+"""The forms that compare the fields: all but the description are names, or words of a set, in any case."""
+
+_MEMBERS = {"runner_label": normal_forms.text}
+"""The forms of members of options; all others are words, numbers and switches."""
+
 _NULLABLE = frozenset(("code_scanning_options", "code_scanning_default_setup_options"))
 """The fields of which the platform takes null for a value."""
 
@@ -148,7 +154,7 @@ def sendable(shown: Mapping[str, Any]) -> dict[str, Any]:
 def differences(asked: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
     """Return the fields of a body that are not as asked for in a configuration; empty: all are. What has no value may
     be shown as `not_set`, as null, as an object of such members, or not at all."""
-    differing = normal_forms.differences(asked, found, _FORMS)
+    differing = normal_forms.differences(asked, found, _FORMS, _MEMBERS)
     return [field for field in differing if not (_is_unset(asked[field]) and _is_unset(found.get(field)))]
 
 
@@ -159,11 +165,17 @@ def differences_of_new(asked: Mapping[str, Any], found: Mapping[str, Any]) -> li
 
 
 def _is_unset(value: Any) -> bool:
-    return all(map(_is_unset, value.values())) if isinstance(value, dict) else value in (None, "", _NOT_SET)
+    return (
+        all(map(_is_unset, value.values()))
+        if isinstance(value, dict)
+        else normal_forms.name(value) in (None, "", _NOT_SET)
+    )
 
 
 def _is_off(value: Any) -> bool:
-    return all(map(_is_off, value.values())) if isinstance(value, dict) else value in (False, _OFF) or _is_unset(value)
+    if isinstance(value, dict):
+        return all(map(_is_off, value.values()))
+    return value is False or normal_forms.name(value) == _OFF or _is_unset(value)
 
 
 def flaws_of_texts(name: str | UnsetType, description: str | UnsetType) -> Iterator[ItemFlaw]:
@@ -213,7 +225,7 @@ def proof_of_update(org: str, configuration_id: int, asked: Mapping[str, Any], b
 
 def _flaw_of_change(asked: Mapping[str, Any], told: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
     left_out = {field: value for field, value in told.items() if field not in shown}
-    differing = normal_forms.differences(left_out, shown, _FORMS)
+    differing = normal_forms.differences(left_out, shown, _FORMS, _MEMBERS)
     return _flaw_of(differing or differences({field: asked[field] for field in asked if field in shown}, shown))
 
 

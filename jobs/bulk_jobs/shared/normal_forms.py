@@ -15,6 +15,8 @@ from urllib.parse import quote, unquote, urlsplit
 Form = Callable[[Any], Hashable]
 """Takes a JSON value; values with equal forms are equal to the platform. It never raises."""
 
+_NO_FORMS: Mapping[str, Form] = {}
+
 _PORTS = {"http": 80, "https": 443}
 _UNRESERVED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
 _find_escapes = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -113,40 +115,52 @@ def plain(value: Any) -> Hashable:
     return ("bool", value) if isinstance(value, bool) else value
 
 
-def is_within(asked: Any, shown: Any, form: Form = text) -> bool:
+def is_within(asked: Any, shown: Any, form: Form = text, members: Mapping[str, Form] = _NO_FORMS) -> bool:
     """Return whether everything that was asked for is shown; further values that are shown are the platform's own.
 
     Lists must have the same length, but for what was asked for twice; their order does not matter. A null counts as not
-    shown. An object may leave out what is false.
+    shown, and as an empty text. An object may leave out what is false. A switch and a number may be shown as texts, and
+    a switch as 0 or 1.
 
     Args:
-        form: the form that compares single values.
+        form: the form that compares single texts.
+        members: the forms of single members of objects, at any depth; others are compared by `form`.
     """
     if isinstance(asked, dict):
         if isinstance(shown, dict):
             asked = {field: value for field, value in asked.items() if field in shown or value is not False}
         shown = {} if shown is None else shown
         return isinstance(shown, dict) and all(
-            is_within(value, shown.get(field), form) for field, value in asked.items()
+            is_within(value, shown.get(field), members.get(field, form), members) for field, value in asked.items()
         )
     if isinstance(asked, list):
         shown = [] if shown is None else shown
         if isinstance(shown, list) and len(shown) < len(asked):
             asked = list({plain(each): each for each in asked}.values())
-        return isinstance(shown, list) and len(asked) == len(shown) and _is_paired(asked, shown, form)
-    return form(asked) == form("" if shown is None and isinstance(asked, str) else shown)
+        return isinstance(shown, list) and len(asked) == len(shown) and _is_paired(asked, shown, form, members)
+    if isinstance(asked, bool):
+        return shown is not None and switch(asked) == switch(shown)
+    form = name if isinstance(asked, int) else form
+    return form(_filled(asked, shown)) == form(_filled(shown, asked))
 
 
-def _is_paired(asked: list[Any], shown: list[Any], form: Form) -> bool:
+def _filled(value: Any, other: Any) -> Any:
+    """Return an empty text in the place of a null that is compared with a text."""
+    return "" if value is None and isinstance(other, str) else value
+
+
+def _is_paired(asked: list[Any], shown: list[Any], form: Form, members: Mapping[str, Form]) -> bool:
     """Return whether the entries that were asked for can be paired with those shown, which are as many."""
-    if not any(isinstance(each, dict | list) for each in asked):
+    kinds = set(map(type, asked))
+    if kinds in ({str}, {int}):
+        form = name if kinds == {int} else form
         return Counter(map(form, asked)) == Counter(map(form, shown))
     taken: dict[int, int] = {}
 
     def finds_one(place: int, tried: set[int]) -> bool:
         # an entry with few fields fits many shown ones: if it has taken the only match of another, it moves on
         for other, found in enumerate(shown):
-            if other not in tried and is_within(asked[place], found, form):
+            if other not in tried and is_within(asked[place], found, form, members):
                 tried.add(other)
                 if other not in taken or finds_one(taken[other], tried):
                     taken[other] = place
@@ -156,14 +170,24 @@ def _is_paired(asked: list[Any], shown: list[Any], form: Form) -> bool:
     return all(finds_one(place, set()) for place in range(len(asked)))
 
 
-def differences(asked: Mapping[str, Any], shown: Mapping[str, Any], forms: Mapping[str, Form]) -> list[str]:
+def differences(
+    asked: Mapping[str, Any],
+    shown: Mapping[str, Any],
+    forms: Mapping[str, Form],
+    members: Mapping[str, Form] = _NO_FORMS,
+) -> list[str]:
     """Return the fields that were asked for and are not shown as asked for; empty: all are.
 
     Args:
         forms: the forms of single fields; others are compared as texts. Of objects, only the members that were asked
             for are compared.
+        members: the forms of members of these objects, at any depth; others have the form of their field.
     """
-    return [field for field, value in asked.items() if not is_within(value, shown.get(field), forms.get(field, text))]
+    return [
+        field
+        for field, value in asked.items()
+        if not is_within(value, shown.get(field), forms.get(field, text), members)
+    ]
 
 
 def unescaped(value: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bulk.execute.writes.refused_writes import LOOKS_FIRST, LOOKS_THEN, TWICE_FIRST, RefusedWrites
-from bulk.model import Effect, Undecided, succeeded
+from bulk.model import Effect, ErrorCode, OutcomeKind, Undecided, failed, succeeded
 from tests.execute.test_item_runner import JSON, play, sends
 from tests.execute.writes.test_settle import CONFLICT, Thing, looked_for
 from tests.simulation.schedules import put
@@ -109,3 +109,16 @@ def test_only_what_a_creation_finds_is_looked_at_again() -> None:
     for effect, is_waited_for in ((Effect.CREATE_UNIQUE, True), (Effect.COMPARE_AND_SWAP, False)):
         outcome, took_s = looked_for(Thing([found, found, succeeded({})]), effect, CONFLICT)
         assert ((outcome is not None), took_s > 0.0) == (is_waited_for, is_waited_for)
+
+
+@pytest.mark.interpreted
+def test_settings_that_were_refused_and_are_a_third_value_are_unknown() -> None:
+    """A platform may have done a part of what it refused: unless it says what was wrong with the content, nobody can
+    tell."""
+    found = Undecided("neither as before nor as asked for", found={"wanted": 1})
+    for refusal in (CONFLICT, failed(ErrorCode.VALIDATION_FAILED, "no")):
+        outcome, _ = looked_for(Thing([found]), Effect.SET, refusal)
+        assert outcome is not None
+        assert (outcome.kind, outcome.result) == (OutcomeKind.UNKNOWN, {"wanted": 1})
+    coded = failed(ErrorCode.VALIDATION_FAILED, "no", gives_codes=True)
+    assert looked_for(Thing([found]), Effect.SET, coded)[0] is None

@@ -51,7 +51,7 @@ def _shown(turn: Turn, configuration: dict[str, Any]) -> dict[str, Any]:
     if "nulls for nothing" in turn.normal:
         more = {"code_scanning_options": None, "code_scanning_default_setup_options": None, "description": None}
     url = f"{BASE_URL}{turn.ask.path.partition('/configurations')[0]}/configurations/{configuration['id']}"
-    return {**more, **configuration, "url": url, "html_url": url.replace("/api/v3", "")}
+    return {**more, **turn.normal.options(configuration), "url": url, "html_url": url.replace("/api/v3", "")}
 
 
 def of_enterprise(turn: Turn) -> Answer:

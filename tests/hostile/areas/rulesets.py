@@ -64,7 +64,7 @@ def create(turn: Turn) -> Answer:
         "updated_at": turn.stamp(),
     }
     turn.change("ruleset created", ("ruleset", org, number), made)
-    return shown(201, made)
+    return shown(201, turn.normal.options(made))
 
 
 def _rule(turn: Turn, rule: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ def get(turn: Turn) -> Answer:
     found = turn.get("security", turn.names["enterprise"])
     if found is None:
         return refused(404, "no such enterprise")
-    return shown(200, {key: value for key, value in found.items() if "user_namespace" not in key})
+    return shown(200, turn.normal.options({key: value for key, value in found.items() if "user_namespace" not in key}))
 
 
 def update(turn: Turn) -> Answer:

@@ -56,6 +56,18 @@ def never_came(guest: Guest, ask: Ask, now: float) -> Course:
     return Course(guest.platform.scratch().answer(ask, now), "close")
 
 
+def in_part(status: int) -> Make:
+    """All but the last field of the body is done, and the answer says that nothing is."""
+
+    def make(guest: Guest, ask: Ask, now: float) -> Course:
+        fields = [*ask.json().items()]
+        part = dict(fields[:-1] or fields)
+        guest.platform.act(replace(ask, body=json.dumps(part).encode()), now)
+        return undone(status)(guest, ask, now)
+
+    return make
+
+
 def lagging(seconds: float) -> Make:
     """By a copy that is so far behind."""
 
@@ -210,6 +222,11 @@ def _second() -> Iterator[Way]:
     yield _scripted("second: maintenance of a minute to a write", of_writes(done(503, PAGE, waits)))
 
 
+def _parts() -> Iterator[Way]:
+    for status in (400, 409, 422):
+        yield _scripted(f"part: {status}, and all but the last field done", of_writes(in_part(status)), True)
+
+
 def _desync() -> Iterator[Way]:
     yield _scripted("desync: every answer is the one before", for_ever(shifted))
     yield _scripted("desync: the write gets the answer before it", of_writes(repeated))
@@ -256,4 +273,4 @@ def _statuses() -> Iterator[Way]:
 
 def ways() -> Iterator[Way]:
     """All of them."""
-    yield from (*_looks(), *_second(), *_desync(), *_pages(), *_clocks(), *_statuses())
+    yield from (*_looks(), *_second(), *_parts(), *_desync(), *_pages(), *_clocks(), *_statuses())

@@ -66,7 +66,19 @@ NAME_HABITS: dict[str, Callable[[str], str]] = {
     "names in lower case": str.lower,
     "names in upper case": str.upper,
 }
-OTHER_HABITS = ("reordered", "added defaults", "one event more", "numbers for strings", "nulls for nothing")
+OTHER_HABITS = (
+    "reordered",
+    "added defaults",
+    "one event more",
+    "numbers for strings",
+    "nulls for nothing",
+    "words in upper case",
+    "switches as numbers",
+)
+WORDS = frozenset(
+    ("enabled", "disabled", "not_set", "enforced", "unenforced", "deletion", "commit_message_pattern", "starts_with")
+)
+"""Words of sets, as requests have them."""
 HABITS = (*URL_HABITS, *TEXT_HABITS, *NAME_HABITS, *OTHER_HABITS)
 
 
@@ -97,6 +109,17 @@ class Normal(frozenset[str]):
         """The events of a hook."""
         more = ["ping"] if "one event more" in self and "ping" not in events and "*" not in events else []
         return self.listed([*events, *more])
+
+    def options(self, value: Any) -> Any:
+        """Words of sets and switches, at any depth, as they are shown."""
+        if isinstance(value, dict):
+            return {name: self.options(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [self.options(each) for each in value]
+        if isinstance(value, bool):
+            return int(value) if "switches as numbers" in self else value
+        is_word = "words in upper case" in self and isinstance(value, str) and value in WORDS
+        return value.upper() if is_word else value
 
     def _apply(self, habits: dict[str, Callable[[str], str]], text: Any) -> Any:
         if not isinstance(text, str):

@@ -3,7 +3,7 @@
 import pytest
 
 from bulk.capabilities import Irreversible, Undo
-from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
+from bulk.model import UNSEEN, Effect, ErrorCode, NotApplied, OutcomeKind
 from bulk_jobs.configurations.enterprise_security import (
     LINK,
     SETTINGS,
@@ -180,6 +180,21 @@ def test_update_settled():
     assert settle(UPDATE, ASKED, UNSEEN, reply(body=None), method="PATCH").is_disbelieved
     assert settle(UPDATE, {**ACME, PATTERNS: False}, UNSEEN, reply(body={SCANNING: False}), method="PATCH").is_undone
     assert settle(UPDATE, {**ASKED, UNREADABLE: True}, UNSEEN, reply(body=ON), method="PATCH").is_undecided
+
+
+def test_a_part_that_was_done_is_told():
+    """A setting that is as asked for, and was not before, is a part; one that was so before is none."""
+    asked = {**ACME, SCANNING: True, PATTERNS: True}
+    for before, part in (({SCANNING: False, PATTERNS: False}, {SCANNING: True}), ({SCANNING: True}, None)):
+        settled = settle(UPDATE, asked, before, reply(body={SCANNING: True, PATTERNS: False}), method="PATCH")
+        assert settled.ended == NotApplied("the settings are not as asked for", part)
+
+
+def test_settings_may_all_be_shown_as_numbers_or_texts():
+    """An answer of which no switch is a JSON boolean is still one that shows the settings; one without any is not."""
+    shown = {SCANNING: 1, PATTERNS: "false"}
+    assert run(UPDATE, {**ACME, SCANNING: True}, reply(body=shown)).outcome.kind is OutcomeKind.UNCHANGED
+    assert settle(UPDATE, ASKED, UNSEEN, reply(body={SCANNING: "enabled"}), method="PATCH").is_disbelieved
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,19 @@ def test_names_and_switches():
         ({"a": 1}, {"a": 1, "b": 2}, True),
         ({"a": 1}, {"b": 1}, False),
         ({"a": None}, {}, True),
-        ({"a": True}, {"a": 1}, False),
+        ({"a": True}, {"a": 1}, True),
+        ({"a": True}, {"a": "true"}, True),
+        ({"a": False}, {"a": "0"}, True),
+        ({"a": True}, {"a": 0}, False),
+        ({"a": True}, {}, False),
+        ({"a": 1}, {"a": True}, False),
+        ({"a": 7}, {"a": "7"}, True),
+        ({"a": 7}, {"a": "8"}, False),
+        ([1, 2], ["2", "1"], True),
+        ([True, False], [0, 1], True),
+        ({"a": None}, {"a": ""}, True),
+        ({"a": None}, {"a": 0}, False),
+        ({"a": "x"}, {"a": "X"}, False),
         ({"a": "x "}, {"a": "x"}, True),
         ({"a": ""}, {"a": None}, True),
         ({"a": False}, {"a": None}, False),
@@ -126,6 +138,18 @@ def test_names_and_switches():
 def test_what_is_as_asked_for(asked, shown, is_so):
     """Everything asked for is shown, whatever is shown beside it; lists in any order, but none longer."""
     assert forms.is_within(asked, shown) is is_so
+
+
+def test_a_member_has_a_form_of_its_own():
+    """A word of a set is in any case, at any depth; what stands beside it is compared by the form of its field."""
+    asked = {"rules": [{"type": "Team", "modes": ["ALWAYS"], "label": "a"}]}
+    words = {"type": forms.name, "modes": forms.name}
+    for shown, differing in (
+        ({"type": "TEAM", "modes": ["always"], "label": "a"}, []),
+        ({"type": "TEAM", "modes": ["always"], "label": "A"}, ["rules"]),
+    ):
+        assert forms.differences(asked, {"rules": [shown]}, {}, words) == differing
+        assert not forms.differences(asked, {"rules": [shown]}, {"rules": forms.name}, {})
 
 
 @given(st.dictionaries(st.sampled_from("abcd"), JSON, max_size=4), st.randoms(use_true_random=False))
