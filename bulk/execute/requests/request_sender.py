@@ -19,7 +19,15 @@ from bulk.clock import Clock
 from bulk.execute.requests.context import ItemTally, RequestContext, Tried, is_decided, result_of
 from bulk.execute.requests.own_limits import OwnLimits
 from bulk.execute.requests.patience import Patience
-from bulk.execute.requests.redirects import REDIRECTS, Moves, judged_elsewhere, led_astray, move_of
+from bulk.execute.requests.redirects import (
+    LED_TO_ANOTHER,
+    REDIRECTS,
+    Moves,
+    judged_elsewhere,
+    led_astray,
+    move_of,
+    same_elsewhere,
+)
 from bulk.execute.requests.retry_budget import Served
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
 from bulk.govern.governor import Governor
@@ -261,6 +269,7 @@ class RequestSender:
 
     async def _followed(self, request: Request, context: RequestContext, tried: Tried) -> Tried:
         """Return what came of one send, after following redirects within the platform: at most `REDIRECTS` of them."""
+        asked = request
         for _ in range(REDIRECTS):
             if tried.kind is not VerdictKind.REDIRECTED:
                 return tried
@@ -271,7 +280,10 @@ class RequestSender:
             target = within_base(location, self._base_url, current) if location else None
             if target is None:
                 return Tried(tried.reply, led_astray("redirected away from the platform; not followed"))
-            path, _, query = target.partition("?")
+            same = same_elsewhere(asked, target)
+            if same is None:
+                return Tried(tried.reply, LED_TO_ANOTHER)
+            path, query = same
             proof = request.proof.elsewhere() if request.proof is not None else None
             request = replace(request, path=path, query=query, proof=proof)
             tried = await self.once(request, context)

@@ -106,3 +106,62 @@ def test_what_a_renamed_repository_lacks_is_looked_for_once_a_minute(folder: Pat
             assert tries.count(12) == 3  # once a minute
 
     simulate(main)
+
+
+READS: dict[str, tuple[str, dict[str, Any], str, str]] = {
+    "another file": ("readme.get", {"owner": "acme-eng", "repo": "hello-world"}, "/readme", "/contents/LICENSE"),
+    "another webhook": ("webhook.get", {"org": "acme-ops", "hook_id": 4001}, "/hooks/4001", "/hooks/4002"),
+    "another thread": ("thread.get", {"thread_id": 1}, "/threads/1", "/threads/2"),
+    "another branch": (
+        "readme.get",
+        {"owner": "acme-eng", "repo": "hello-world", "ref": "v1"},
+        "/readme",
+        "/readme?ref=main",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_redirect_to_something_else_is_not_followed(folder: Path, name: str) -> None:
+    """What stood at the end of a redirect counted as the item's, whatever it was: a license for the README, another
+    webhook, another branch. A rename changes names alone (failures.md row 9)."""
+    operation, item, path, other = READS[name]
+    asked = list[str]()
+
+    def fate_of(exchange: Exchange) -> Fate:
+        found = exchange.path.partition("?")[0]
+        asked.append(exchange.path)
+        if found.endswith(path) and not exchange.path.endswith(other):
+            return answer(302, b"", Location=f"{found.removesuffix(path)}{other}")
+        return FINE
+
+    async def main() -> None:
+        async with world(folder, fate_of=fate_of) as made:
+            manifest = made.write("run", {"job": {"operation": operation, "items": [item]}})
+            assert (await made.run(manifest)).exit_code == 1
+            assert made.lines(manifest)[0]["error"]["code"] == "bad_response"
+
+    simulate(main)
+    assert not any(each.endswith(other) for each in asked)
+
+
+def test_a_redirect_keeps_what_the_query_asks_for(folder: Path) -> None:
+    """A redirect without a query led to the README of the default branch, and that was taken for the one of the branch
+    that was asked for."""
+    asked = list[str]()
+
+    def fate_of(exchange: Exchange) -> Fate:
+        asked.append(exchange.path)
+        return renamed(exchange)
+
+    async def main() -> None:
+        async with world(folder, fate_of=fate_of) as made:
+            item = {"owner": "acme-eng", "repo": "former", "ref": "main"}
+            manifest = made.write("run", {"job": {"operation": "readme.get", "items": [item]}})
+            assert (await made.run(manifest)).exit_code == 0
+
+    simulate(main)
+    assert [each for each in asked if "readme" in each] == [
+        f"{PREFIX}/repos/acme-eng/former/readme?ref=main",
+        f"{PREFIX}/repos/acme-eng/hello-world/readme?ref=main",
+    ]
