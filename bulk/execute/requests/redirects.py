@@ -8,10 +8,11 @@ end as that one did, at their first look. A redirect gives another name to a rep
 enterprise; what follows that name, and what the query asks for, stay the same. Source: failures.md row 9.
 """
 
-from urllib.parse import parse_qsl, unquote, urlencode
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from bulk.model import ErrorCode, Reply, Request
 from bulk.platform.classification import MOVED, Verdict, VerdictKind
+from bulk.proof import Proof
 
 REDIRECTS = 5
 """Most redirects that one request follows (count)."""
@@ -21,6 +22,8 @@ MOVED_S = 60.0
 (seconds)."""
 
 _ABSENT = frozenset((404, 410))
+_PAGES_AND_JSON = (".html", ".htm", ".xhtml", ".json", ".ipynb", ".map", ".webmanifest")
+"""How the names of files end that a server may send as HTML or JSON."""
 _NAMED = {"repos": 4, "orgs": 3, "enterprises": 3}
 """How many segments of a path, the empty one before it included, a rename changes."""
 
@@ -58,6 +61,15 @@ def _lasting(path: str) -> str:
         return ""  # teams and organizations may be renamed, too
     count = _NAMED.get(segments[1], 0)
     return unquote("/" + "/".join(segments[count:]) if count else path)
+
+
+def proof_of_download(request: Request, url: str) -> Proof | None:
+    """Return what a download from another place must show: its kind, unless the file may itself be of the kind that
+    pages to log in and gateways' messages are of."""
+    places = unquote(request.path).lower(), urlsplit(url).path.lower()
+    if request.proof is None or any(each.endswith(_PAGES_AND_JSON) for each in places):
+        return None
+    return request.proof.elsewhere()
 
 
 def led_astray(why: str) -> Verdict:

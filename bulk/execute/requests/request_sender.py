@@ -26,6 +26,7 @@ from bulk.execute.requests.redirects import (
     judged_elsewhere,
     led_astray,
     move_of,
+    proof_of_download,
     same_elsewhere,
 )
 from bulk.execute.requests.retry_budget import Served
@@ -312,9 +313,10 @@ class RequestSender:
             return Tried(failure=replace(answer, kind=FailureKind.LOST))
         tally.http_status = answer.status
         tally.body_bytes += len(answer.raw)
-        verdict = classify(replace(request, proof=None), answer, self._vendor)  # another server, and a file's bytes
+        proof = proof_of_download(request, url)
+        verdict = classify(replace(request, proof=proof), answer, self._vendor)
         if verdict.kind is not _ACCEPTED:
-            why = f"what the platform led to for a download answered {answer.status}"
+            why = f"what the platform led to for a download answered {answer.status}, and not with the file"
             return Tried(failure=Failure(kind=FailureKind.LOST, code=ErrorCode.BAD_RESPONSE, message=why))
         return Tried(reply=answer, verdict=verdict)
 

@@ -166,8 +166,8 @@ def test_a_link_that_leaves_out_a_page_is_not_followed():
 
 
 def test_an_entry_that_comes_again_on_a_later_page_is_listed_once():
-    """Many new ones were put before it, or a cursor leads back: webhooks were listed twice. A page as long as any before
-    it that shows nothing new is one that comes again, and a shorter one is the end of a list that others change."""
+    """Many new ones were put before it, or a cursor leads back: webhooks were listed twice. A page as long as any
+    before it that shows nothing new comes again, and a shorter one is the end of a list that others change."""
     pages_of = ([1, 2, 3], [4, 5, 6], [1, 5, 7], [8])
     driven = read(*(page(each, f"after={each[-1]}" if each != [8] else None) for each in pages_of))
     assert numbers(driven.ended.entries) == [*range(1, 9)]
