@@ -31,7 +31,7 @@ that stays open would keep the write-ahead log of another process growing."""
 NOTED_BY = 3
 """Bytes of a key that tell which bit of 2 MiB is its own (count); several keys may share a bit."""
 
-VERSION = 7
+VERSION = 8
 """Version of the tables; tables of an earlier version are begun anew, because their content is only a saving."""
 
 SCHEMA = (

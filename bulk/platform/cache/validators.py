@@ -31,6 +31,8 @@ from bulk.platform.cache.cache_entry import (
     as_result,
     head_of,
     is_dated,
+    is_whole,
+    sealed,
     without_secrets,
 )
 from bulk.platform.cache.cache_table import SCHEMA, VERSION, CacheTable, Row, drop_unused, hash_of, write_answers
@@ -181,7 +183,7 @@ class ValidatorStore:
         except sqlite3.Error as error:
             self._give_up("is given up", error)
             return None
-        if row is None:
+        if row is None or not is_whole(row):
             return None
         now = int(self._clock.now())
         if now - row[4] > TOUCH_S:
@@ -207,10 +209,8 @@ class ValidatorStore:
             behind["link"] = stored.link
         headers = BothHeaders(reply_304.headers, behind)
         named = reply_304.headers.get("content-type")
-        body: Any = None
-        if stored.is_result_of(operation):
-            body = Encoded(stored.body, stored.is_clean)
-        else:
+        body: Any = Encoded(stored.body, stored.is_clean) if stored.is_result_of(operation) else None
+        if body is None:
             about = behind if named is None else {"content-type": named}
             body = read_body(stored.media, KEPT_STATUS, about, stored.body)
         if isinstance(body, Unreadable):
@@ -294,7 +294,7 @@ class ValidatorStore:
                 self._notice_others(self._writer)
                 if not pending and not touched:
                     return
-                clean = without_secrets(pending.values())
+                clean = [sealed(row) for row in without_secrets(pending.values())]
                 with self._writer:  # ends the transaction, so that another process with the file need not wait for it
                     self._writer.execute("BEGIN IMMEDIATE")
                     write_answers(self._writer, clean, touched)

@@ -1,11 +1,11 @@
 """Answers that were kept as the results that they became: who gets them undecoded, and when nobody does."""
 
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
 from bulk.model import Encoded, ErrorCode, Outcome, Reply, failed, succeeded
-from bulk.platform.bodies.body_values import Unreadable
 from bulk.platform.cache.validators import ValidatorStore
 from tests.platform.cache.kept_answers import BODY, GET, RAW, reply, store
 
@@ -95,20 +95,43 @@ def test_what_is_on_its_way_to_disk_stays_as_it_came(tmp_path):
     one.close()
 
 
-def test_a_damaged_result_never_becomes_a_line(tmp_path):
-    """failures.md row 13: text that is not what was kept is read as any body, and forgotten where it can't be."""
+@pytest.mark.parametrize("is_result", [False, True])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        """UPDATE answer SET body = CAST('{"name":"README.md","size":3' AS BLOB)""",
+        """UPDATE answer SET body = CAST(replace(CAST(body AS TEXT), '3', '4') AS BLOB)""",
+        "UPDATE answer SET body = CAST(body AS TEXT)",
+        "UPDATE answer SET body = X''",
+        "UPDATE answer SET head = replace(head, 'e1', 'e2')",
+        "UPDATE answer SET head = 'x'",
+        "UPDATE answer SET head = CAST(head AS BLOB)",
+        "UPDATE answer SET body = (SELECT body FROM answer AS other WHERE other.number != answer.number)",
+    ],
+)
+def test_a_damaged_answer_is_none(tmp_path, damage, is_result):
+    """failures.md row 13: a row that is not as it was kept stood for an answer when a 304 came, where it could be read
+    at all: another size, no bytes of a raw file, the answer to another request."""
     one, answered = store(tmp_path), reply()
-    kept_as(one, answered, succeeded(answered.body))
+    if is_result:
+        kept_as(one, answered, succeeded(answered.body))
+    else:
+        one.keep(GET, answered)
+    other = replace(GET, path="/repos/acme/web/readme")
+    one.keep(other, reply(raw=b'{"name": "other"}'))
     one.close()
+    again = store(tmp_path)
+    assert (again.find(GET) is None, again.find(other) is None) == (False, False)
+    again.close()
     (path,) = tmp_path.glob("*.db")
     with sqlite3.connect(path) as database:
-        database.execute("UPDATE answer SET body = ?", (b'{"name":"README.md","size":3\n',))
+        database.execute(damage)
     database.close()
     again = store(tmp_path)
-    found = again.find(GET)
-    assert found is not None
-    assert isinstance(again.reply_from(found, CONFIRMED, READ).body, Unreadable)
     assert again.find(GET) is None
+    assert again.keep(GET, answered)
+    assert again.find(GET) is not None
+    assert again.is_open
     again.close()
 
 
