@@ -73,12 +73,15 @@ class CacheEntry:
     def is_confirmed_by(self, headers: Mapping[str, str]) -> bool:
         """Return whether a 304 with these headers can mean this answer.
 
-        A 304 that names another version can't; a cache on the way that has something newer gives such a 304.
+        A 304 that names another version can't; a cache on the way that has something newer gives such a 304, and so
+        does a platform whose file was replaced with an older one, where dates alone are compared.
         """
         named = headers.get("etag", "")
-        if named in (self.etag, "") or self.way != BY_ETAG or self.etag == "":
-            return True  # another token may get other ETags
-        return _version(named) == _version(self.etag)
+        if named == "" or self.way != BY_ETAG or self.etag == "":  # another token may get other ETags
+            changed = headers.get("last-modified", "")
+            is_same = changed in (self.last_modified, "") or self.last_modified == ""
+            return is_same or http_date(changed) == http_date(self.last_modified)
+        return named == self.etag or _version(named) == _version(self.etag)
 
     def is_result_of(self, operation: str) -> bool:
         """Return whether an item of `operation` ended with this body."""
@@ -156,7 +159,7 @@ def _is_text(value: str) -> bool:
 
 
 class BothHeaders(Mapping[str, str]):
-    """The headers of a 304, with the kept headers for names that it does not have. Names in lower case."""
+    """The headers that were kept, with those of the 304 for all other names. Names in lower case."""
 
     __slots__ = ("_first", "_second")
 

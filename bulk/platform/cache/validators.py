@@ -38,6 +38,7 @@ from bulk.platform.cache.cache_entry import (
 from bulk.platform.cache.cache_table import SCHEMA, VERSION, CacheTable, Row, drop_unused, hash_of, write_answers
 from bulk.platform.cache.predictions import Predictions
 from bulk.platform.cache.store_files import make_private, name_of_identity, name_of_token
+from bulk.urls import tells_of_pages
 
 BODY_BYTES = 8 * 1024 * 1024
 """Longer bodies are not kept (bytes)."""
@@ -202,17 +203,15 @@ class ValidatorStore:
         if not stored.is_confirmed_by(reply_304.headers):
             self._forget(stored.key)
             return reply_304
-        behind: dict[str, str] = {}
-        if stored.content_type:
-            behind["content-type"] = stored.content_type
-        if stored.link:
-            behind["link"] = stored.link
-        headers = BothHeaders(reply_304.headers, behind)
-        named = reply_304.headers.get("content-type")
+        kept: dict[str, str] = {}
+        if stored.content_type:  # a 304 has no content, whatever type a gateway may give it
+            kept["content-type"] = stored.content_type
+        if stored.link and not tells_of_pages(reply_304.headers):
+            kept["link"] = stored.link
+        headers = BothHeaders(kept, reply_304.headers)
         body: Any = Encoded(stored.body, stored.is_clean) if stored.is_result_of(operation) else None
         if body is None:
-            about = behind if named is None else {"content-type": named}
-            body = read_body(stored.media, KEPT_STATUS, about, stored.body)
+            body = read_body(stored.media, KEPT_STATUS, kept, stored.body)
         if isinstance(body, Unreadable):
             self._forget(stored.key)
         return Reply(status=KEPT_STATUS, headers=headers, body=body, is_unchanged=True, request_id=reply_304.request_id)

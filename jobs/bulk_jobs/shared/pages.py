@@ -96,6 +96,8 @@ def read_all(
             return Listing(status=reply.status, first=reply.body, pages=1)
         found = _entries_of(reply, field)
         is_linked = urls.tells_of_pages(reply.headers)
+        if reply.is_unchanged and not _goes_on(reply, len(seen)):
+            is_linked = False  # the page is as it was, but another one may have come behind it since
         new = [] if found == before else _new(found, known)
         if is_guess and not is_linked and not new:
             found = []  # a platform may show its last page, or its only one, once more

@@ -219,6 +219,16 @@ def test_entries_within_objects():
     assert (numbers(listing.entries), listing.first["total"]) == ([1, 2], 2)
 
 
+def test_an_unchanged_page_that_is_full_may_have_another_one_behind_it():
+    """The 101st webhook came: the first page was as it had been, a 304 confirmed it with the links that it had had, and
+    the new one was never seen."""
+    back = {"link": f'<{BASE}{PATH}?page=1>; rel="first"'}
+    full = reply(body=_objects([*range(100)]), headers=back, is_unchanged=True)
+    assert numbers(read(full, page([100])).ended.entries) == [*range(101)]
+    short = reply(body=_objects([*range(99)]), headers=back, is_unchanged=True)
+    assert len(read(short).requests) == 1
+
+
 def test_only_a_list_that_did_not_change_at_all_is_unchanged():
     """One new page, whichever, makes the whole list new."""
     for first, last in ((True, True), (False, True), (True, False)):

@@ -168,3 +168,47 @@ def test_a_304_confirms_only_the_version_that_it_names(tmp_path, kept, named, is
     assert (one.reply_from(found, answered) is not answered) is is_confirmed
     assert (one.find(GET) is not None) is is_confirmed
     one.close()
+
+
+@pytest.mark.parametrize(
+    ("etag", "named", "changed", "is_confirmed"),
+    [
+        ("", "", "Thu, 01 Jan 2026 00:00:00 GMT", True),
+        ("", "", "Thursday, 01-Jan-26 00:00:00 GMT", True),
+        ("", "", "Wed, 31 Dec 2025 00:00:00 GMT", False),
+        ("", "", "Fri, 02 Jan 2026 00:00:00 GMT", False),
+        ('"a"', '"a"', "Fri, 02 Jan 2026 00:00:00 GMT", True),
+    ],
+)
+def test_a_304_confirms_only_the_date_that_it_names(tmp_path, etag, named, changed, is_confirmed):
+    """failures.md row 13: where a file was replaced with an older one, a platform that compares dates says 304, and the
+    newer content stayed for ever."""
+    one = store(tmp_path)
+    one.keep(GET, reply({"etag": etag, "last-modified": "Thu, 01 Jan 2026 00:00:00 GMT"}))
+    found = one.find(GET)
+    assert found is not None
+    answered = Reply(status=304, headers={"etag": named, "last-modified": changed})
+    assert (one.reply_from(found, answered) is not answered) is is_confirmed
+    one.close()
+
+
+@pytest.mark.parametrize("kind", ["text/html", "application/json", "application/vnd.service.raw"])
+@pytest.mark.parametrize("link", ["", "</style.css>; rel=preload"])
+def test_what_is_beside_a_304_tells_nothing_of_the_kept_body(tmp_path, kind, link):
+    """A gateway gives a 304 a content type and links of its own: JSON was taken for a page, raw bytes for JSON, and a
+    list ended with its first page."""
+    kept = {
+        "etag": '"a"',
+        "content-type": "application/json; charset=utf-8",
+        "link": '<https://x/y?page=2>; rel="next"',
+    }
+    one = store(tmp_path)
+    one.keep(GET, reply(kept))
+    found = one.find(GET)
+    assert found is not None
+    answered = one.reply_from(found, Reply(status=304, headers={"content-type": kind, "link": link, "etag": '"a"'}))
+    assert answered.body == BODY
+    assert {name: answered.headers[name] for name in kept} == kept
+    newer = '<https://x/y?page=1>; rel="prev"'
+    assert one.reply_from(found, Reply(status=304, headers={"link": newer})).headers["link"] == newer
+    one.close()
