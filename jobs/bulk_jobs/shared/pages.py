@@ -28,6 +28,9 @@ MOST_EMPTY = 3
 MOST_PAGES = 10_000
 """A list that has more pages is given up (count)."""
 
+MOST_BYTES = 256 * 1024 * 1024
+"""A list that goes on after pages of this size altogether is given up, because it is in memory as a whole (bytes)."""
+
 _FOUND = frozenset((200,))
 
 
@@ -89,6 +92,7 @@ def read_all(
     before: list[Any] = []
     known: set[str | int] = set()
     first: Any = None
+    size_bytes = 0
     seen, is_unchanged, is_cut, empty, is_guess, size, most = {_sorted(asked)}, True, False, 0, False, per_page, 1
     while True:
         reply = yield request
@@ -105,7 +109,7 @@ def read_all(
             return _flawed(f"page {len(seen)} repeats one before")
         entries.extend(new)
         before, most, empty = found, max(most, len(found)), 0 if found else empty + 1
-        is_unchanged = is_unchanged and reply.is_unchanged
+        is_unchanged, size_bytes = is_unchanged and reply.is_unchanged, size_bytes + len(reply.raw)
         if len(seen) == 1:
             first, is_cut = reply.body, not is_linked and len(found) < per_page
             size = urls.page_size(len(found), per_page, is_certain=is_fresh)
@@ -115,7 +119,7 @@ def read_all(
             count = len(seen) - (empty if is_cut else 0)  # a page that nothing follows was not cut at all
             return Listing(entries=entries, pages=count, first=first, is_unchanged=is_unchanged)
         following = _query_of_next(reply, path, asked, len(seen) + 1)
-        flaw = _flaw_of_next(following, seen, most_pages, empty)
+        flaw = _flaw_of_next(following, seen, most_pages, empty) or _flaw_of_size(size_bytes)
         if following is None or flaw:
             return _flawed(flaw)
         seen.add(_sorted(following))
@@ -212,3 +216,7 @@ def _flaw_of_next(query: str | None, seen: set[tuple[str, ...]], most_pages: int
     if empty >= MOST_EMPTY:
         return f"the list goes on after {empty} pages without entries"
     return f"the list goes on after {most_pages:,} pages" if len(seen) >= most_pages else ""
+
+
+def _flaw_of_size(size_bytes: int) -> str:
+    return f"the list goes on after {MOST_BYTES // 2**20} MiB" if size_bytes >= MOST_BYTES else ""

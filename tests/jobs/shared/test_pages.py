@@ -1,6 +1,7 @@
 """Reading every page of a list."""
 
 import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -280,6 +281,14 @@ def test_pages_without_end():
     driven = read(*(page([number], f"page={number + 2}") for number in range(3)), most_pages=3)
     assert (len(driven.requests), "goes on after 3 pages" in driven.ended.why) == (3, True)
     assert pages.MOST_PAGES == 10_000
+
+
+def test_a_list_that_would_fill_the_memory():
+    """Pages that go on for ever, each as large as it may be, took the process and all its other items along."""
+    half = bytes(pages.MOST_BYTES // 2)
+    first, second = (replace(page([n], f"page={n + 1}"), raw=half) for n in (1, 2))
+    assert "goes on after 256 MiB" in read(first, second).ended.why
+    assert numbers(read(first, replace(page([2]), raw=half)).ended.entries) == [1, 2]
 
 
 def test_pages_are_not_kept():
