@@ -116,8 +116,8 @@ def sealed(row: Row) -> Row:
 def is_whole(row: Row) -> bool:
     """Return whether a row of the file is as it was when it was sealed."""
     _, key, head, body, _ = row
-    text, _, check = head.rpartition(" ") if isinstance(head, str) else ("", "", "")
-    return isinstance(body, bytes) and check == _check(key, text, body)
+    text, _, check = head.rpartition(" ")
+    return check == _check(key, text, body)
 
 
 def without_secrets(rows: Iterable[Row]) -> list[Row]:

@@ -88,20 +88,15 @@ def read_all(
     asked = urls.query(**parameters, per_page=per_page)
     page = partial(Request, method="GET", path=path, is_fresh=is_fresh, proof=proof)
     request = page(query=asked, accept=accept, pause_s=pause_s, is_poll=is_poll)
-    entries: list[dict[str, Any]] = []
-    before: list[Any] = []
-    known: set[str | int] = set()
+    entries, before, known, size_bytes = list[dict[str, Any]](), list[Any](), set[str | int](), 0
     first: Any = None
-    size_bytes = 0
     seen, is_unchanged, is_cut, empty, is_guess, size, most = {_sorted(asked)}, True, False, 0, False, per_page, 1
     while True:
         reply = yield request
         if reply.status != 200:
             return Listing(status=reply.status, first=reply.body, pages=1)
         found = _entries_of(reply, field)
-        is_linked = urls.tells_of_pages(reply.headers)
-        if reply.is_unchanged and not _goes_on(reply, len(seen)):
-            is_linked = False  # the page is as it was, but another one may have come behind it since
+        is_linked = _tells_what_follows(reply, len(seen))
         new = [] if found == before else _new(found, known)
         if is_guess and not is_linked and not new:
             found = []  # a platform may show its last page, or its only one, once more
@@ -187,6 +182,14 @@ def _sorted(query: str) -> tuple[str, ...]:
 def _goes_on(reply: Reply, page: int) -> bool:
     """Return whether a list has a page after this one, as far as its links tell."""
     return urls.has_next_link(reply.headers) or urls.has_later_page(reply.headers, page)
+
+
+def _tells_what_follows(reply: Reply, page: int) -> bool:
+    """Return whether the links of this page tell what follows it, or that nothing does.
+
+    A page that is as it was when it was read before may have another one behind it since.
+    """
+    return urls.tells_of_pages(reply.headers) and (not reply.is_unchanged or _goes_on(reply, page))
 
 
 def _is_numbered(query: str, page: int) -> bool:

@@ -101,11 +101,12 @@ def test_what_is_on_its_way_to_disk_stays_as_it_came(tmp_path):
     [
         """UPDATE answer SET body = CAST('{"name":"README.md","size":3' AS BLOB)""",
         """UPDATE answer SET body = CAST(replace(CAST(body AS TEXT), '3', '4') AS BLOB)""",
-        "UPDATE answer SET body = CAST(body AS TEXT)",
+        "UPDATE answer SET body = 5",
         "UPDATE answer SET body = X''",
         "UPDATE answer SET head = replace(head, 'e1', 'e2')",
         "UPDATE answer SET head = 'x'",
-        "UPDATE answer SET head = CAST(head AS BLOB)",
+        "UPDATE answer SET head = X'00'",
+        "UPDATE answer SET used_at = 'x', head = ''",
         "UPDATE answer SET body = (SELECT body FROM answer AS other WHERE other.number != answer.number)",
     ],
 )

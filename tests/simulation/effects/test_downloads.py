@@ -21,7 +21,7 @@ SPOILED = {
     "lost": DROP_AFTER,
     "a page to log in": answer(200, b"<!DOCTYPE html><html>log in</html>", "text/html"),
     "a message": answer(200, b'{"message": "ok"}', "application/json"),
-    "a part": answer(200, TEXT.encode()[:7], "text/plain", **{"Content-Range": f"bytes 0-6/{len(TEXT)}"}),
+    "a part": answer(200, TEXT.encode()[:7], "text/plain", Content_Range=f"bytes 0-6/{len(TEXT)}"),
 }
 
 
