@@ -21,6 +21,7 @@ _holds_surrogate = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]").search
 _TARGET = re.compile(r"[\s,]*<([^<>]*)>")
 _PARAMETER = re.compile(r'\s*;\s*([!#$%&\'*+.^_`|~0-9A-Za-z-]+)\s*(?:=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;,"]*)))?')
 _PORTS = {"http": 80, "https": 443}
+_PAGES = frozenset(("first", "prev", "previous", "last"))
 _PRINTABLE = re.compile(r"[\x21-\x5b\x5d-\x7e]*")
 """Printable ASCII without spaces and backslashes."""
 
@@ -146,13 +147,33 @@ def has_next_link(headers: Mapping[str, str]) -> bool:
 def has_later_page(headers: Mapping[str, str], page: int) -> bool:
     """Return whether the platform names a last page whose number is higher than that of this one."""
     target = _target(headers, "last")
-    if target is None:
-        return False
     try:
-        number = dict(parse_qsl(urlsplit(target).query, max_num_fields=MOST_PARAMETERS)).get("page", "")
+        number = None if target is None else page_number(urlsplit(target).query)
     except ValueError:
         return False
-    return number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS and int(number) > page
+    return number is not None and number > page
+
+
+def tells_of_pages(headers: Mapping[str, str]) -> bool:
+    """Return whether a `Link` speaks of the pages of a list, so that one without a next page tells that it ends there.
+
+    A `Link` of a gateway, for other purposes, says nothing of that, nor does one that names a next page so that it
+    can't be read.
+    """
+    header = headers.get("link")
+    if not header:
+        return False
+    named = {relation for _, relations in _links(header) for relation in relations}
+    return "next" in named or ("next" not in header.lower() and not named.isdisjoint(_PAGES))
+
+
+def page_number(query: str) -> int | None:
+    """Return the number of the page that a query asks for; None where it has none, as with a cursor."""
+    try:
+        number = dict(parse_qsl(query, max_num_fields=MOST_PARAMETERS)).get("page", "")
+    except ValueError:
+        return None
+    return int(number) if number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS else None
 
 
 def page_size(entries: int, asked: int, *, is_certain: bool = False) -> int:

@@ -57,7 +57,7 @@ def differences(
     if given == "NULL" or shape == "JSON":
         return
     if isinstance(shape, str):
-        if given not in _FITTING[shape]:
+        if isinstance(given, dict | list) or given not in _FITTING[shape]:
             yield field, TYPE, _kind(given)
     elif isinstance(shape, list):
         if isinstance(given, list):

@@ -4,11 +4,15 @@ The platform leads to where a thing lies now, and what is found there counts. Th
 gateway leads to its login page, and an old address may lead anywhere. So absence behind a redirect is a `bad_response`:
 the read is repeated, and nothing is ever deleted, created or left alone because of it. Where one item has been led from
 a repository's former name to nothing with all its tries, others of that repository are for a while not repeated: they
-end as that one did, at their first look. Source: failures.md row 9.
+end as that one did, at their first look. A redirect gives another name to a repository, an organization or an
+enterprise; what follows that name, and what the query asks for, stay the same. Source: failures.md row 9.
 """
+
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from bulk.model import ErrorCode, Reply, Request
 from bulk.platform.classification import MOVED, Verdict, VerdictKind
+from bulk.proof import Proof
 
 REDIRECTS = 5
 """Most redirects that one request follows (count)."""
@@ -18,6 +22,10 @@ MOVED_S = 60.0
 (seconds)."""
 
 _ABSENT = frozenset((404, 410))
+_PAGES_AND_JSON = (".html", ".htm", ".xhtml", ".json", ".ipynb", ".map", ".webmanifest")
+"""How the names of files end that a server may send as HTML or JSON."""
+_NAMED = {"repos": 4, "orgs": 3, "enterprises": 3}
+"""How many segments of a path, the empty one before it included, a rename changes."""
 
 
 def judged_elsewhere(request: Request, reply: Reply, verdict: Verdict) -> Verdict:
@@ -31,9 +39,50 @@ def judged_elsewhere(request: Request, reply: Reply, verdict: Verdict) -> Verdic
     return Verdict(VerdictKind.BAD_RESPONSE, ErrorCode.BAD_RESPONSE, why, location=request.path)
 
 
+def same_elsewhere(asked: Request, target: str) -> tuple[str, str] | None:
+    """Return path and query of a redirect that leads a read to `target`; None where it leads to something else.
+
+    Parameters that the redirect does not repeat stay, so that a file is never read of another branch.
+    """
+    path, _, query = target.partition("?")
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    wanted = parse_qsl(asked.query, keep_blank_values=True)
+    is_other = any(given.get(name, value) != value for name, value in wanted)
+    if is_other or not unquote(path).rstrip("/").endswith(_lasting(asked.path)):
+        return None
+    kept = urlencode([(name, value) for name, value in wanted if name not in given])
+    return path, "&".join(filter(None, (query, kept)))
+
+
+def _lasting(path: str) -> str:
+    """Return what follows the name in a path, decoded; all of it where it has no name, nothing where all are names."""
+    segments = path.split("/")
+    if segments[1] == "enterprises" and segments[3:4] == ["teams"]:
+        return ""  # teams and organizations may be renamed, too
+    count = _NAMED.get(segments[1], 0)
+    return unquote("/" + "/".join(segments[count:]) if count else path)
+
+
+def proof_of_download(request: Request, url: str) -> Proof | None:
+    """Return what a download from another place must show: its kind, unless the file may itself be of the kind that
+    pages to log in and gateways' messages are of."""
+    places = unquote(request.path).lower(), urlsplit(url).path.lower()
+    if request.proof is None or any(each.endswith(_PAGES_AND_JSON) for each in places):
+        return None
+    return request.proof.elsewhere()
+
+
 def led_astray(why: str) -> Verdict:
     """Return the verdict on a redirect that is not followed: it is final."""
     return Verdict(VerdictKind.REFUSED, ErrorCode.BAD_RESPONSE, why)
+
+
+LED_TO_ANOTHER = Verdict(
+    VerdictKind.BAD_RESPONSE,
+    ErrorCode.BAD_RESPONSE,
+    "the platform redirects to something else than was asked for; not followed",
+)
+"""The verdict on a redirect that `same_elsewhere` refuses: the read is repeated."""
 
 
 class Moves:

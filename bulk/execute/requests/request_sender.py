@@ -19,7 +19,16 @@ from bulk.clock import Clock
 from bulk.execute.requests.context import ItemTally, RequestContext, Tried, is_decided, result_of
 from bulk.execute.requests.own_limits import OwnLimits
 from bulk.execute.requests.patience import Patience
-from bulk.execute.requests.redirects import REDIRECTS, Moves, judged_elsewhere, led_astray, move_of
+from bulk.execute.requests.redirects import (
+    LED_TO_ANOTHER,
+    REDIRECTS,
+    Moves,
+    judged_elsewhere,
+    led_astray,
+    move_of,
+    proof_of_download,
+    same_elsewhere,
+)
 from bulk.execute.requests.retry_budget import Served
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
 from bulk.govern.governor import Governor
@@ -261,6 +270,7 @@ class RequestSender:
 
     async def _followed(self, request: Request, context: RequestContext, tried: Tried) -> Tried:
         """Return what came of one send, after following redirects within the platform: at most `REDIRECTS` of them."""
+        asked = request
         for _ in range(REDIRECTS):
             if tried.kind is not VerdictKind.REDIRECTED:
                 return tried
@@ -271,7 +281,10 @@ class RequestSender:
             target = within_base(location, self._base_url, current) if location else None
             if target is None:
                 return Tried(tried.reply, led_astray("redirected away from the platform; not followed"))
-            path, _, query = target.partition("?")
+            same = same_elsewhere(asked, target)
+            if same is None:
+                return Tried(tried.reply, LED_TO_ANOTHER)
+            path, query = same
             proof = request.proof.elsewhere() if request.proof is not None else None
             request = replace(request, path=path, query=query, proof=proof)
             tried = await self.once(request, context)
@@ -300,9 +313,10 @@ class RequestSender:
             return Tried(failure=replace(answer, kind=FailureKind.LOST))
         tally.http_status = answer.status
         tally.body_bytes += len(answer.raw)
-        verdict = classify(replace(request, proof=None), answer, self._vendor)  # another server, and a file's bytes
+        proof = proof_of_download(request, url)
+        verdict = classify(replace(request, proof=proof), answer, self._vendor)
         if verdict.kind is not _ACCEPTED:
-            why = f"what the platform led to for a download answered {answer.status}"
+            why = f"what the platform led to for a download answered {answer.status}, and not with the file"
             return Tried(failure=Failure(kind=FailureKind.LOST, code=ErrorCode.BAD_RESPONSE, message=why))
         return Tried(reply=answer, verdict=verdict)
 

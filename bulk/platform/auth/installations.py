@@ -16,7 +16,7 @@ from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.model import Effect, Reply, Request
 from bulk.platform.auth.app import LIST, App
 from bulk.platform.auth.secrets import Secret
-from bulk.urls import has_next_link, page_size
+from bulk.urls import has_next_link, page_size, tells_of_pages
 
 LIST_AGAIN_S = 60.0
 """Least time between two lists of all installations (seconds)."""
@@ -110,7 +110,7 @@ class Installations:
                 each = _installation(entry)
                 if each is not None:
                     found[each.login] = each
-            is_linked = is_linked or "link" in reply.headers
+            is_linked = is_linked or tells_of_pages(reply.headers)
             goes_on = has_next_link(reply.headers) if is_linked else len(entries) >= page_size(len(entries), PAGE)
             if not goes_on or entries in ([], before):
                 self._by_login = found

@@ -1,7 +1,8 @@
 """One answer that was kept, and the format of its row in the store's file.
 
 Beside the headers that may be needed again, a row can say that its body stands in results as it is: an item of that
-operation ended with it. Then the body need not be read to write the next such line. Source: interface.md §3 (304).
+operation ended with it. Then the body need not be read to write the next such line. A checksum ends the head of a row
+in the file, because a row that a disk has damaged must never pass for an answer. Source: interface.md §3 (304).
 """
 
 import re
@@ -15,7 +16,7 @@ from bulk.redaction import redact, redact_json, shows_secret, taints
 
 _LINES = 6
 """Lines of a head: ETag, Last-Modified, Content-Type, Link, the tag of the token with flags, and the operation that the
-body is a result of, with its checksum."""
+body is a result of, in the file with a checksum behind it."""
 
 BY_ETAG, BY_PREDICTION, BY_DATE = "etag", "prediction", "date"
 """How the platform is asked whether an answer has changed: with the ETag that the same token got, with the ETag that
@@ -45,7 +46,7 @@ class CacheEntry:
     """
 
     __slots__ = (
-        "_result",
+        "_operation",
         "body",
         "content_type",
         "etag",
@@ -63,7 +64,8 @@ class CacheEntry:
     def __init__(self, row: Row, media: Media, *, is_clean: bool = True) -> None:
         _, key, head, body, _ = row
         self.key, self.media, self.body, self.is_clean = key, media, body, is_clean
-        self.etag, self.last_modified, self.content_type, self.link, about, self._result = head.split("\n")
+        self.etag, self.last_modified, self.content_type, self.link, about, last = head.split("\n")
+        self._operation = last.partition(" ")[0]
         self.tag, _, flags = about.partition(" ")
         self.is_dated, self.is_raw = _DATED in flags, _CHANGED not in flags
         self.way = BY_ETAG
@@ -71,16 +73,19 @@ class CacheEntry:
     def is_confirmed_by(self, headers: Mapping[str, str]) -> bool:
         """Return whether a 304 with these headers can mean this answer.
 
-        A 304 that names another version can't; a cache on the way that has something newer gives such a 304.
+        A 304 that names another version can't; a cache on the way that has something newer gives such a 304, and so
+        does a platform whose file was replaced with an older one, where dates alone are compared.
         """
         named = headers.get("etag", "")
-        if named in (self.etag, "") or self.way != BY_ETAG or self.etag == "":
-            return True  # another token may get other ETags
-        return _version(named) == _version(self.etag)
+        if named == "" or self.way != BY_ETAG or self.etag == "":  # another token may get other ETags
+            changed = headers.get("last-modified", "")
+            is_same = changed in (self.last_modified, "") or self.last_modified == ""
+            return is_same or http_date(changed) == http_date(self.last_modified)
+        return named == self.etag or _version(named) == _version(self.etag)
 
     def is_result_of(self, operation: str) -> bool:
-        """Return whether an item of `operation` ended with this body, and the body is still as it was then."""
-        return operation != "" and self._result == f"{operation} {_check(self.body)}"
+        """Return whether an item of `operation` ended with this body."""
+        return operation != "" and self._operation == operation
 
 
 def head_of(
@@ -99,7 +104,20 @@ def as_result(head: str, operation: str, text: bytes, raw: bytes) -> str:
     An item of `operation` ended with `text`.
     """
     end = head.rindex("\n")
-    return f"{head[:end]}{'' if text == raw else _CHANGED}\n{operation} {_check(text)}"
+    return f"{head[:end]}{'' if text == raw else _CHANGED}\n{operation}"
+
+
+def sealed(row: Row) -> Row:
+    """Return a row with the checksum with which it stands in the file."""
+    number, key, head, body, used_at = row
+    return number, key, f"{head} {_check(key, head, body)}", body, used_at
+
+
+def is_whole(row: Row) -> bool:
+    """Return whether a row of the file is as it was when it was sealed."""
+    _, key, head, body, _ = row
+    text, _, check = head.rpartition(" ")
+    return check == _check(key, text, body)
 
 
 def without_secrets(rows: Iterable[Row]) -> list[Row]:
@@ -120,8 +138,7 @@ def without_secrets(rows: Iterable[Row]) -> list[Row]:
         elif shows_secret(body):
             raw, body = body, redact_json(body)
             start, _, about = head.rpartition("\n")
-            operation = about.partition(" ")[0]
-            head = as_result(head, operation, body, raw) if operation else f"{start}{_CHANGED}\n"
+            head = as_result(head, about, body, raw) if about else f"{start}{_CHANGED}\n"
             row = number, key, head, body, used_at
         clean.append(row)
     return clean
@@ -132,9 +149,8 @@ def _version(etag: str) -> str:
     return _CODED.sub("", etag.strip().removeprefix("W/").strip('"'))
 
 
-def _check(body: bytes) -> str:
-    """Return a checksum of a body: a body that a disk has damaged must not become an unreadable line of results."""
-    return str(ZLIB.crc32(body))
+def _check(key: bytes, head: str, body: bytes) -> str:
+    return str(ZLIB.crc32(body, ZLIB.crc32(key + head.encode())))
 
 
 def _is_text(value: str) -> bool:
@@ -143,7 +159,7 @@ def _is_text(value: str) -> bool:
 
 
 class BothHeaders(Mapping[str, str]):
-    """The headers of a 304, with the kept headers for names that it does not have. Names in lower case."""
+    """The headers that were kept, with those of the 304 for all other names. Names in lower case."""
 
     __slots__ = ("_first", "_second")
 

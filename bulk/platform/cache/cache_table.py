@@ -31,7 +31,7 @@ that stays open would keep the write-ahead log of another process growing."""
 NOTED_BY = 3
 """Bytes of a key that tell which bit of 2 MiB is its own (count); several keys may share a bit."""
 
-VERSION = 7
+VERSION = 8
 """Version of the tables; tables of an earlier version are begun anew, because their content is only a saving."""
 
 SCHEMA = (
@@ -62,7 +62,8 @@ threads run."""
 
 _NOWHERE = -2 * NEAR_ROWS
 
-_COLUMNS = "number, key, head, body, used_at"
+# a file that is damaged may have values of other types
+_COLUMNS = "number, CAST(key AS BLOB), CAST(head AS TEXT), CAST(body AS BLOB), CAST(used_at AS INTEGER)"
 _ONE = f"SELECT {_COLUMNS} FROM place JOIN answer USING (number) WHERE hash = ? AND key = ?"
 _AHEAD = f"SELECT {_COLUMNS} FROM answer WHERE number > ? ORDER BY number LIMIT ?"
 _TOUCH = "UPDATE answer SET used_at = ? WHERE number = (SELECT number FROM place WHERE hash = ?) AND key = ?"

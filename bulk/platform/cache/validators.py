@@ -31,11 +31,14 @@ from bulk.platform.cache.cache_entry import (
     as_result,
     head_of,
     is_dated,
+    is_whole,
+    sealed,
     without_secrets,
 )
 from bulk.platform.cache.cache_table import SCHEMA, VERSION, CacheTable, Row, drop_unused, hash_of, write_answers
 from bulk.platform.cache.predictions import Predictions
 from bulk.platform.cache.store_files import make_private, name_of_identity, name_of_token
+from bulk.urls import tells_of_pages
 
 BODY_BYTES = 8 * 1024 * 1024
 """Longer bodies are not kept (bytes)."""
@@ -181,7 +184,7 @@ class ValidatorStore:
         except sqlite3.Error as error:
             self._give_up("is given up", error)
             return None
-        if row is None:
+        if row is None or not is_whole(row):
             return None
         now = int(self._clock.now())
         if now - row[4] > TOUCH_S:
@@ -200,19 +203,15 @@ class ValidatorStore:
         if not stored.is_confirmed_by(reply_304.headers):
             self._forget(stored.key)
             return reply_304
-        behind: dict[str, str] = {}
-        if stored.content_type:
-            behind["content-type"] = stored.content_type
-        if stored.link:
-            behind["link"] = stored.link
-        headers = BothHeaders(reply_304.headers, behind)
-        named = reply_304.headers.get("content-type")
-        body: Any = None
-        if stored.is_result_of(operation):
-            body = Encoded(stored.body, stored.is_clean)
-        else:
-            about = behind if named is None else {"content-type": named}
-            body = read_body(stored.media, KEPT_STATUS, about, stored.body)
+        kept: dict[str, str] = {}
+        if stored.content_type:  # a 304 has no content, whatever type a gateway may give it
+            kept["content-type"] = stored.content_type
+        if stored.link and not tells_of_pages(reply_304.headers):
+            kept["link"] = stored.link
+        headers = BothHeaders(kept, reply_304.headers)
+        body: Any = Encoded(stored.body, stored.is_clean) if stored.is_result_of(operation) else None
+        if body is None:
+            body = read_body(stored.media, KEPT_STATUS, kept, stored.body)
         if isinstance(body, Unreadable):
             self._forget(stored.key)
         return Reply(status=KEPT_STATUS, headers=headers, body=body, is_unchanged=True, request_id=reply_304.request_id)
@@ -294,7 +293,7 @@ class ValidatorStore:
                 self._notice_others(self._writer)
                 if not pending and not touched:
                     return
-                clean = without_secrets(pending.values())
+                clean = [sealed(row) for row in without_secrets(pending.values())]
                 with self._writer:  # ends the transaction, so that another process with the file need not wait for it
                     self._writer.execute("BEGIN IMMEDIATE")
                     write_answers(self._writer, clean, touched)

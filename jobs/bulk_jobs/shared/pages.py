@@ -3,10 +3,10 @@
 The `Link` of a page leads to the next one, but only its query is used and the path stays the same, so that no link can
 lead out of the platform. After a page without a `Link` that is full (`urls.page_size`) the next one is asked for by its
 number, also where pages before it had one, and where a `Link` names the last page alone, until that one. A list whose
-links repeat a page, or that goes on for ever, is unusable: a part of a list is never passed off as the whole. While a
-list is read, others may change it: a new entry moves others to the next page, where they come once more and are left
-out, and a deletion moves entries to the page before, so that they are missed. Source: specification, Conventions
-(pagination); failures.md rows 12, 30.
+links repeat a page or leave one out, or that goes on for ever, is unusable: a part of a list is never passed off as the
+whole. While a list is read, others may change it: a new entry moves others to a later page, where they come once more
+and are left out, and a deletion moves entries to the page before, so that they are missed. Source: specification,
+Conventions (pagination); failures.md rows 12, 30.
 """
 
 from collections.abc import Generator
@@ -27,6 +27,9 @@ MOST_EMPTY = 3
 
 MOST_PAGES = 10_000
 """A list that has more pages is given up (count)."""
+
+MOST_BYTES = 256 * 1024 * 1024
+"""A list that goes on after pages of this size altogether is given up, because it is in memory as a whole (bytes)."""
 
 _FOUND = frozenset((200,))
 
@@ -85,23 +88,23 @@ def read_all(
     asked = urls.query(**parameters, per_page=per_page)
     page = partial(Request, method="GET", path=path, is_fresh=is_fresh, proof=proof)
     request = page(query=asked, accept=accept, pause_s=pause_s, is_poll=is_poll)
-    entries: list[dict[str, Any]] = []
-    before: list[Any] = []
+    entries, before, known, size_bytes = list[dict[str, Any]](), list[Any](), set[str | int](), 0
     first: Any = None
-    seen, is_unchanged, is_cut, empty, is_guess, size = {_sorted(asked)}, True, False, 0, False, per_page
+    seen, is_unchanged, is_cut, empty, is_guess, size, most = {_sorted(asked)}, True, False, 0, False, per_page, 1
     while True:
         reply = yield request
         if reply.status != 200:
             return Listing(status=reply.status, first=reply.body, pages=1)
         found = _entries_of(reply, field)
-        is_linked = "link" in reply.headers
-        if is_guess and not is_linked and not _new(found, before):
+        is_linked = _tells_what_follows(reply, len(seen))
+        new = [] if found == before else _new(found, known)
+        if is_guess and not is_linked and not new:
             found = []  # a platform may show its last page, or its only one, once more
-        if found and len(seen) > 1 and found in (before, entries[: len(found)]):
+        if found and len(seen) > 1 and (found in (before, entries[: len(found)]) or (not new and len(found) >= most)):
             return _flawed(f"page {len(seen)} repeats one before")
-        entries.extend(_new(found, before))
-        before, empty = found, 0 if found else empty + 1
-        is_unchanged = is_unchanged and reply.is_unchanged
+        entries.extend(new)
+        before, most, empty = found, max(most, len(found)), 0 if found else empty + 1
+        is_unchanged, size_bytes = is_unchanged and reply.is_unchanged, size_bytes + len(reply.raw)
         if len(seen) == 1:
             first, is_cut = reply.body, not is_linked and len(found) < per_page
             size = urls.page_size(len(found), per_page, is_certain=is_fresh)
@@ -111,7 +114,7 @@ def read_all(
             count = len(seen) - (empty if is_cut else 0)  # a page that nothing follows was not cut at all
             return Listing(entries=entries, pages=count, first=first, is_unchanged=is_unchanged)
         following = _query_of_next(reply, path, asked, len(seen) + 1)
-        flaw = _flaw_of_next(following, seen, most_pages, empty)
+        flaw = _flaw_of_next(following, seen, most_pages, empty) or _flaw_of_size(size_bytes)
         if following is None or flaw:
             return _flawed(flaw)
         seen.add(_sorted(following))
@@ -129,7 +132,8 @@ def read_surely(path: str, proof: Proof, *, most_pages: int = MOST_PAGES) -> Gen
     again = yield from read_all(path, proof, is_fresh=True, most_pages=most_pages)
     if again.flaw is not None:
         return again
-    return msgspec.structs.replace(listing, entries=[*listing.entries, *_new(again.entries, listing.entries)])
+    known = {number for entry in listing.entries if (number := _id(entry)) is not None}
+    return msgspec.structs.replace(listing, entries=[*listing.entries, *_new(again.entries, known)])
 
 
 def outcome_of(listing: Listing) -> Outcome:
@@ -139,12 +143,16 @@ def outcome_of(listing: Listing) -> Outcome:
     return unchanged(listing.entries) if listing.is_unchanged else succeeded(listing.entries)
 
 
-def _new(found: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the entries that are not among those of `before`; an entry without an id is never the same as another."""
-    if found == before:
-        return []
-    known = {number for entry in before if (number := _id(entry)) is not None}
-    return [entry for entry in found if _id(entry) not in known] if known else found
+def _new(found: list[dict[str, Any]], known: set[str | int]) -> list[dict[str, Any]]:
+    """Return the entries whose ids are not in `known`, and add them there; an entry without an id is always new."""
+    new = []
+    for entry in found:
+        number = _id(entry)
+        if number is None or number not in known:
+            new.append(entry)
+        if number is not None:
+            known.add(number)
+    return new
 
 
 def _id(entry: dict[str, Any]) -> str | int | None:
@@ -176,6 +184,14 @@ def _goes_on(reply: Reply, page: int) -> bool:
     return urls.has_next_link(reply.headers) or urls.has_later_page(reply.headers, page)
 
 
+def _tells_what_follows(reply: Reply, page: int) -> bool:
+    """Return whether the links of this page tell what follows it, or that nothing does.
+
+    A page that is as it was when it was read before may have another one behind it since.
+    """
+    return urls.tells_of_pages(reply.headers) and (not reply.is_unchanged or _goes_on(reply, page))
+
+
 def _is_numbered(query: str, page: int) -> bool:
     """Return whether a query asks for a page by its number, and not by a cursor."""
     return page == 1 or f"page={page}" in query.split("&")
@@ -197,6 +213,13 @@ def _flaw_of_next(query: str | None, seen: set[tuple[str, ...]], most_pages: int
         return "the link to the next page does not lead to a page of this list; not followed"
     if _sorted(query) in seen:
         return f"after {len(seen)} pages the link to the next one leads back to one that was read"
+    number = urls.page_number(query)
+    if number is not None and number != len(seen) + 1:
+        return f"the link to the next page leads from page {len(seen)} to page {number}"
     if empty >= MOST_EMPTY:
         return f"the list goes on after {empty} pages without entries"
     return f"the list goes on after {most_pages:,} pages" if len(seen) >= most_pages else ""
+
+
+def _flaw_of_size(size_bytes: int) -> str:
+    return f"the list goes on after {MOST_BYTES // 2**20} MiB" if size_bytes >= MOST_BYTES else ""

@@ -87,6 +87,8 @@ def test_what_the_types_do_not_foresee_is_counted():
         ["night", "webhook.list", "result.id", "type", 9, "VARCHAR"],
     ]
     assert list(differences({"a": ["JSON"]}, {"a": ["BIGINT"]}, "r")) == [("r.a", "type", "JSON")]
+    for given, kind in (([["BIGINT"]], "ARRAY"), ({"b": "BIGINT"}, "OBJECT")):  # in place of a text; ended a night once
+        assert list(differences({"a": given}, {"a": "VARCHAR"}, "r")) == [("r.a", "type", kind)]
     assert sql_type([{"a": "BIGINT", "b": ["JSON"]}]) == 'STRUCT("a" BIGINT, "b" JSON[])[]'
 
 

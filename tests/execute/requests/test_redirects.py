@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from bulk.execute.requests.redirects import same_elsewhere
+from bulk.model import Request
 from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.wire.fates import FINE, Fate, answer
 from tests.simulation.world import PREFIX, simulate, world
@@ -106,3 +108,71 @@ def test_what_a_renamed_repository_lacks_is_looked_for_once_a_minute(folder: Pat
             assert tries.count(12) == 3  # once a minute
 
     simulate(main)
+
+
+@pytest.mark.parametrize(
+    ("asked", "target", "leads_to"),
+    [
+        ("/repos/acme/app/readme", "/repositories/7/readme", ("/repositories/7/readme", "")),
+        ("/repos/acme/app/readme", "/repositories/7/contents/LICENSE", None),
+        ("/repos/acme/app/readme?ref=v1", "/repos/new/app/readme?ref=v1", ("/repos/new/app/readme", "ref=v1")),
+        ("/repos/acme/app/readme?ref=v1", "/repos/new/app/readme", ("/repos/new/app/readme", "ref=v1")),
+        ("/repos/acme/app/readme?ref=v1", "/repos/new/app/readme?x=1", ("/repos/new/app/readme", "x=1&ref=v1")),
+        ("/repos/acme/app/readme?ref=v1", "/repos/new/app/readme?ref=main", None),
+        ("/repos/acme/app/contents/a%20b", "/repos/new/app/contents/a+b", None),
+        ("/repos/acme/app/contents/a%2Bb", "/repos/new/app/contents/a+b", ("/repos/new/app/contents/a+b", "")),
+        ("/orgs/acme/hooks/7", "/organizations/3/hooks/7", ("/organizations/3/hooks/7", "")),
+        ("/orgs/acme/hooks/7", "/organizations/3/hooks/7/", ("/organizations/3/hooks/7/", "")),
+        ("/orgs/acme/hooks/7", "/orgs/acme/hooks/8", None),
+        ("/orgs/acme/hooks/7", "/orgs/acme/hooks/77", None),
+        ("/enterprises/a/teams/t/organizations/o", "/enterprises/a/teams/t/organizations/new", ...),
+        ("/notifications/threads/1", "/notifications/threads/2", None),
+        ("/enterprise/settings/license", "/login", None),
+    ],
+)
+def test_a_redirect_to_something_else_is_not_followed(asked: str, target: str, leads_to: Any) -> None:
+    """What stood at the end of a redirect counted as the item's, whatever it was: a license for the README, another
+    webhook, another branch. A rename changes names alone (failures.md row 9)."""
+    path, _, query = asked.partition("?")
+    found = same_elsewhere(Request(method="GET", path=path, query=query), target)
+    assert found == ((target, "") if leads_to is ... else leads_to)
+
+
+def test_a_redirect_to_another_webhook_is_repeated(folder: Path) -> None:
+    """The redirect is not followed, and where it stays the item is failed."""
+
+    def fate_of(exchange: Exchange) -> Fate:
+        is_it = exchange.path.endswith("/hooks/4001")
+        return answer(302, b"", Location=f"{exchange.path[:-1]}2") if is_it else FINE
+
+    async def main() -> None:
+        async with world(folder, fate_of=fate_of) as made:
+            items = [{"org": "acme-ops", "hook_id": 4001}]
+            manifest = made.write("run", {"job": {"operation": "webhook.get", "items": items}})
+            assert (await made.run(manifest)).exit_code == 1
+            assert made.lines(manifest)[0]["error"]["code"] == "bad_response"
+            assert not any(each.path.endswith("/4002") for each in made.network.exchanges)
+
+    simulate(main)
+
+
+def test_a_redirect_keeps_what_the_query_asks_for(folder: Path) -> None:
+    """A redirect without a query led to the README of the default branch, and that was taken for the one of the branch
+    that was asked for."""
+    asked = list[str]()
+
+    def fate_of(exchange: Exchange) -> Fate:
+        asked.append(exchange.path)
+        return renamed(exchange)
+
+    async def main() -> None:
+        async with world(folder, fate_of=fate_of) as made:
+            item = {"owner": "acme-eng", "repo": "former", "ref": "main"}
+            manifest = made.write("run", {"job": {"operation": "readme.get", "items": [item]}})
+            assert (await made.run(manifest)).exit_code == 0
+
+    simulate(main)
+    assert [each for each in asked if "readme" in each] == [
+        f"{PREFIX}/repos/acme-eng/former/readme?ref=main",
+        f"{PREFIX}/repos/acme-eng/hello-world/readme?ref=main",
+    ]

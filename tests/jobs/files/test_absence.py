@@ -5,6 +5,7 @@ import pytest
 from bulk.capabilities import ProvesAbsence, allowing_absence
 from bulk.model import OutcomeKind
 from bulk.operation import find
+from tests.jobs import answers
 from tests.jobs.driver import reply, run
 
 ITEM = {"owner": "acme", "repo": "api"}
@@ -48,18 +49,27 @@ def test_a_listing_that_may_be_cut_is_no_proof():
     assert (len(driven.requests), driven.outcome.is_missing) == (2, True)
 
 
+def test_a_folder_that_lists_nothing_is_no_proof():
+    """A gateway answers any request with `[]`: the file was there, and counted as missing."""
+    get, file = allowing("contents.get"), {**entry("CODEOWNERS"), "encoding": "base64", "content": "eA=="}
+    driven = run(get, {**ITEM, "path": "CODEOWNERS"}, reply(body=[]), reply(body=file))
+    assert (driven.outcome.is_missing, driven.outcome.result) == (False, file)
+    driven = run(get, {**ITEM, "path": ".github/CODEOWNERS"}, reply(body=[]), reply(404))
+    assert (driven.shown(), driven.outcome.is_missing) == ([ROOT, f"{ROOT}/.github/CODEOWNERS"], True)
+
+
 @pytest.mark.parametrize(
-    ("name", "more", "answers"),
+    ("name", "more", "before"),
     [
         ("contents.get", {"path": ".github/CODEOWNERS"}, ()),
         ("contents.get", {}, ()),
         ("readme.get", {}, (reply(404),)),
     ],
 )
-def test_an_empty_repository_has_nothing(name, more, answers):
+def test_an_empty_repository_has_nothing(name, more, before):
     """A 404 that says so proves that the repository can be seen."""
     empty = reply(404, {"message": "This repository is empty."})
-    driven = run(allowing(name), {**ITEM, **more}, *answers, empty)
+    driven = run(allowing(name), {**ITEM, **more}, *before, empty)
     assert (driven.outcome.kind, driven.outcome.is_missing) == (OutcomeKind.SUCCEEDED, True)
 
 
@@ -80,3 +90,11 @@ def test_a_repository_without_readme_and_a_webhook_that_is_gone_are_missing():
         assert run(allowing(name), item, reply(body=[hook])).outcome.is_missing
     found = run(allowing("webhook.get-config"), {**item, "hook_id": 7}, reply(body=[hook]))
     assert found.outcome.result == hook["config"]
+
+
+def test_an_empty_list_of_webhooks_is_no_proof():
+    """A gateway answers any request with `[]`: the webhook was there, and counted as missing."""
+    get, item = allowing("webhook.get"), {"org": "acme-eng", "hook_id": 7}
+    assert run(get, item, reply(body=[]), reply(body=answers.HOOK)).outcome.result["id"] == 7
+    driven = run(get, item, reply(body=[]), reply(404))
+    assert (len(driven.requests), driven.outcome.is_missing) == (2, True)

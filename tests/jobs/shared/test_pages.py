@@ -1,6 +1,7 @@
 """Reading every page of a list."""
 
 import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -139,6 +140,43 @@ def test_what_a_list_lacks_is_certain_wherever_its_pages_are_cut(size: int):
     assert len(surely(page(first, "page=2"), page([]), page(first, "page=2"), page([])).requests) == 4
 
 
+@pytest.mark.parametrize(
+    "link",
+    [
+        "",
+        "</style.css>; rel=preload",
+        f'{BASE}{PATH}?page=2; rel="next"',
+        f'garbage, <{BASE}{PATH}?page=2>; rel="next"',
+        f'<{BASE}{PATH}?page=1>; rel="first, <{BASE}{PATH}?page=2>; rel="next"',
+    ],
+)
+def test_a_link_that_says_nothing_of_pages_ends_no_list(link: str):
+    """A gateway that adds links of its own, or damages those of the platform: a list of 250 webhooks ended with its
+    first page, and counted as the whole."""
+    first, second, rest = [*range(100)], [*range(100, 200)], [*range(200, 250)]
+    answers = (reply(body=_objects(each), headers={"link": link}) for each in (first, second, rest))
+    driven = read(*answers)
+    assert [request.query for request in driven.requests][1:] == ["per_page=100&page=2", "per_page=100&page=3"]
+    assert numbers(driven.ended.entries) == [*range(250)]
+
+
+def test_a_link_that_leaves_out_a_page_is_not_followed():
+    """From page 1 to page 3: the entries of page 2 were missed, and the list counted as the whole."""
+    assert "from page 1 to page 3" in read(page([1], "page=3")).ended.why
+    assert "from page 2 to page 4" in read(page([1], "page=2"), page([2], "page=4")).ended.why
+
+
+def test_an_entry_that_comes_again_on_a_later_page_is_listed_once():
+    """Many new ones were put before it, or a cursor leads back: webhooks were listed twice. A page as long as any
+    before it that shows nothing new comes again, and a shorter one is the end of a list that others change."""
+    pages_of = ([1, 2, 3], [4, 5, 6], [1, 5, 7], [8])
+    driven = read(*(page(each, f"after={each[-1]}" if each != [8] else None) for each in pages_of))
+    assert numbers(driven.ended.entries) == [*range(1, 9)]
+    again = read(page([1, 2], "after=a"), page([3, 4], "after=b"), page([5, 6], "after=c"), page([3, 4])).ended
+    assert "page 4 repeats" in again.why
+    assert numbers(read(page([1, 2, 3], "page=2"), page([3])).ended.entries) == [1, 2, 3]
+
+
 def test_a_link_to_the_last_page_alone_is_enough():
     """A platform that names the last page, and no next one, is asked for each page by its number up to that one; a
     last page that has no number, or is this one, ends the list."""
@@ -180,6 +218,16 @@ def test_entries_within_objects():
     answers = (page({"total": 2, "rows": [1]}, "page=2"), page({"total": 9, "rows": [2]}))
     listing = read(*answers, field="rows").ended
     assert (numbers(listing.entries), listing.first["total"]) == ([1, 2], 2)
+
+
+def test_an_unchanged_page_that_is_full_may_have_another_one_behind_it():
+    """The 101st webhook came: the first page was as it had been, a 304 confirmed it with the links that it had had, and
+    the new one was never seen."""
+    back = {"link": f'<{BASE}{PATH}?page=1>; rel="first"'}
+    full = reply(body=_objects([*range(100)]), headers=back, is_unchanged=True)
+    assert numbers(read(full, page([100])).ended.entries) == [*range(101)]
+    short = reply(body=_objects([*range(99)]), headers=back, is_unchanged=True)
+    assert len(read(short).requests) == 1
 
 
 def test_only_a_list_that_did_not_change_at_all_is_unchanged():
@@ -230,9 +278,17 @@ def test_pages_in_a_circle():
 
 def test_pages_without_end():
     """After the most pages it is given up (failures.md row 12)."""
-    driven = read(*(page([number], f"page={number}") for number in range(3)), most_pages=3)
+    driven = read(*(page([number], f"page={number + 2}") for number in range(3)), most_pages=3)
     assert (len(driven.requests), "goes on after 3 pages" in driven.ended.why) == (3, True)
     assert pages.MOST_PAGES == 10_000
+
+
+def test_a_list_that_would_fill_the_memory():
+    """Pages that go on for ever, each as large as it may be, took the process and all its other items along."""
+    half = bytes(pages.MOST_BYTES // 2)
+    first, second = (replace(page([n], f"page={n + 1}"), raw=half) for n in (1, 2))
+    assert "goes on after 256 MiB" in read(first, second).ended.why
+    assert numbers(read(first, replace(page([2]), raw=half)).ended.entries) == [1, 2]
 
 
 def test_pages_are_not_kept():

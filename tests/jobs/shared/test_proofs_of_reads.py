@@ -62,6 +62,23 @@ def test_who_was_led_elsewhere_may_find_another_name(name, item, right, wrong):
         assert elsewhere.flaw(reply(body=body))
 
 
+def test_the_repository_is_the_first_that_a_url_names():
+    """A path within another repository looked like a place in the one that was asked for."""
+    request = next(find("readme.get").steps(item_of(find("readme.get"), **answers.REPOSITORY)))
+    assert request.proof is not None
+    place = "/repos/{owner}/{repo}/".format(**answers.REPOSITORY)
+    inside = {**answers.FILE, "url": f"{answers.API}/repos/zz/evil/contents{place}README.md"}
+    assert "another repository" in request.proof.flaw(reply(body=inside))
+
+
+def test_a_file_without_its_size_may_be_cut():
+    """The length of a content proves nothing where the size that it should have is left out."""
+    request = next(find("readme.get").steps(item_of(find("readme.get"), **answers.REPOSITORY)))
+    assert request.proof is not None
+    body = {name: value for name, value in answers.FILE.items() if name != "size"}
+    assert "no size" in request.proof.flaw(reply(body=body))
+
+
 def test_a_renamed_repository_is_believed_after_a_redirect():
     """A file whose url names another repository is the file, where the platform itself led there."""
     moved = {**answers.FILE, "url": f"{answers.API}/repos/acme/moved/contents/README.md"}

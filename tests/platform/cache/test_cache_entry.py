@@ -1,11 +1,11 @@
 """Answers that were kept as the results that they became: who gets them undecoded, and when nobody does."""
 
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
 from bulk.model import Encoded, ErrorCode, Outcome, Reply, failed, succeeded
-from bulk.platform.bodies.body_values import Unreadable
 from bulk.platform.cache.validators import ValidatorStore
 from tests.platform.cache.kept_answers import BODY, GET, RAW, reply, store
 
@@ -95,20 +95,44 @@ def test_what_is_on_its_way_to_disk_stays_as_it_came(tmp_path):
     one.close()
 
 
-def test_a_damaged_result_never_becomes_a_line(tmp_path):
-    """failures.md row 13: text that is not what was kept is read as any body, and forgotten where it can't be."""
+@pytest.mark.parametrize("is_result", [False, True])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        """UPDATE answer SET body = CAST('{"name":"README.md","size":3' AS BLOB)""",
+        """UPDATE answer SET body = CAST(replace(CAST(body AS TEXT), '3', '4') AS BLOB)""",
+        "UPDATE answer SET body = 5",
+        "UPDATE answer SET body = X''",
+        "UPDATE answer SET head = replace(head, 'e1', 'e2')",
+        "UPDATE answer SET head = 'x'",
+        "UPDATE answer SET head = X'00'",
+        "UPDATE answer SET used_at = 'x', head = ''",
+        "UPDATE answer SET body = (SELECT body FROM answer AS other WHERE other.number != answer.number)",
+    ],
+)
+def test_a_damaged_answer_is_none(tmp_path, damage, is_result):
+    """failures.md row 13: a row that is not as it was kept stood for an answer when a 304 came, where it could be read
+    at all: another size, no bytes of a raw file, the answer to another request."""
     one, answered = store(tmp_path), reply()
-    kept_as(one, answered, succeeded(answered.body))
+    if is_result:
+        kept_as(one, answered, succeeded(answered.body))
+    else:
+        one.keep(GET, answered)
+    other = replace(GET, path="/repos/acme/web/readme")
+    one.keep(other, reply(raw=b'{"name": "other"}'))
     one.close()
+    again = store(tmp_path)
+    assert (again.find(GET) is None, again.find(other) is None) == (False, False)
+    again.close()
     (path,) = tmp_path.glob("*.db")
     with sqlite3.connect(path) as database:
-        database.execute("UPDATE answer SET body = ?", (b'{"name":"README.md","size":3\n',))
+        database.execute(damage)
     database.close()
     again = store(tmp_path)
-    found = again.find(GET)
-    assert found is not None
-    assert isinstance(again.reply_from(found, CONFIRMED, READ).body, Unreadable)
     assert again.find(GET) is None
+    assert again.keep(GET, answered)
+    assert again.find(GET) is not None
+    assert again.is_open
     again.close()
 
 
@@ -144,4 +168,48 @@ def test_a_304_confirms_only_the_version_that_it_names(tmp_path, kept, named, is
     answered = Reply(status=304, headers={"etag": named} if named else {})
     assert (one.reply_from(found, answered) is not answered) is is_confirmed
     assert (one.find(GET) is not None) is is_confirmed
+    one.close()
+
+
+@pytest.mark.parametrize(
+    ("etag", "named", "changed", "is_confirmed"),
+    [
+        ("", "", "Thu, 01 Jan 2026 00:00:00 GMT", True),
+        ("", "", "Thursday, 01-Jan-26 00:00:00 GMT", True),
+        ("", "", "Wed, 31 Dec 2025 00:00:00 GMT", False),
+        ("", "", "Fri, 02 Jan 2026 00:00:00 GMT", False),
+        ('"a"', '"a"', "Fri, 02 Jan 2026 00:00:00 GMT", True),
+    ],
+)
+def test_a_304_confirms_only_the_date_that_it_names(tmp_path, etag, named, changed, is_confirmed):
+    """failures.md row 13: where a file was replaced with an older one, a platform that compares dates says 304, and the
+    newer content stayed for ever."""
+    one = store(tmp_path)
+    one.keep(GET, reply({"etag": etag, "last-modified": "Thu, 01 Jan 2026 00:00:00 GMT"}))
+    found = one.find(GET)
+    assert found is not None
+    answered = Reply(status=304, headers={"etag": named, "last-modified": changed})
+    assert (one.reply_from(found, answered) is not answered) is is_confirmed
+    one.close()
+
+
+@pytest.mark.parametrize("kind", ["text/html", "application/json", "application/vnd.service.raw"])
+@pytest.mark.parametrize("link", ["", "</style.css>; rel=preload"])
+def test_what_is_beside_a_304_tells_nothing_of_the_kept_body(tmp_path, kind, link):
+    """A gateway gives a 304 a content type and links of its own: JSON was taken for a page, raw bytes for JSON, and a
+    list ended with its first page."""
+    kept = {
+        "etag": '"a"',
+        "content-type": "application/json; charset=utf-8",
+        "link": '<https://x/y?page=2>; rel="next"',
+    }
+    one = store(tmp_path)
+    one.keep(GET, reply(kept))
+    found = one.find(GET)
+    assert found is not None
+    answered = one.reply_from(found, Reply(status=304, headers={"content-type": kind, "link": link, "etag": '"a"'}))
+    assert answered.body == BODY
+    assert {name: answered.headers[name] for name in kept} == kept
+    newer = '<https://x/y?page=1>; rel="prev"'
+    assert one.reply_from(found, Reply(status=304, headers={"link": newer})).headers["link"] == newer
     one.close()

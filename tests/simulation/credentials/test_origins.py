@@ -37,6 +37,7 @@ PATHS = [
     "/api/v3;x", "/./api/v3", "/other/../api/v3", "\\api\\v3", "/api/v3\\..\\..", "/api/v3/%252e%252e/x",
 ]  # fmt: skip
 TAILS = [
+    *["/repos/acme-eng/hello-world/contents/FUZZ"] * 4,  # what a redirect has to keep is put in its place
     "/repos/acme-eng/hello-world/readme", "/orgs/acme-eng/hooks", "/hooks", "/x/../../..", "/%2e%2e/%2e%2e",
     "/..;/x", "/a b", "/",
     "/%00", "/\xff", "", "/repos//x", "/.", "/%5c..%5c..", "/hooks/", "/HOOKS",
@@ -54,14 +55,14 @@ QUERIES = [
 ]
 
 
-def target(dice: random.Random) -> str:
+def target(dice: random.Random, asked: str = "") -> str:
     """Where somebody could want a token to go; sometimes with a character more, fewer, or changed."""
     scheme = dice.choice(SCHEMES)
     slashes = dice.choice(["//", "//", "//", "/", "", "///", "\\\\"])
     text = scheme + slashes + dice.choice(USERS) + dice.choice(HOSTS) + dice.choice(PORTS)
     if dice.random() < 0.2:
         text = dice.choice(["", "/", "//evil.example", "..", "?", "."])
-    text += dice.choice(PATHS) + dice.choice(TAILS) + dice.choice(QUERIES)
+    text += dice.choice(PATHS) + dice.choice(TAILS).replace("FUZZ", asked) + dice.choice(QUERIES)
     for _ in range(dice.choice([0, 0, 0, 1, 2])):
         place = dice.randrange(len(text) + 1)
         text = text[:place] + dice.choice("/\\@:%.?#[]<>;, \t\x7fe0") + text[place + dice.randrange(2) :]
@@ -117,11 +118,13 @@ class Hostile:
         path = exchange.path.partition("?")[0]
         if "fuzz-" not in path:
             return FINE
-        is_first = path not in self._answered
-        self._answered.add(path)
+        name = path.rpartition("/contents/")[2]
+        is_first = name not in self._answered
+        self._answered.add(name)
         if "/contents/" in path and is_first:
             self.redirects += 1
-            return answer(self._dice.choice([301, 302, 303, 307, 308]), b"", Location=target(self._dice))
+            status = self._dice.choice([301, 302, 303, 307, 308])
+            return answer(status, b"", Location=target(self._dice, name))
         if "/hooks" in path and is_first:
             self.links += 1
             return answer(200, b"[]", JSON, Link=f'<{target(self._dice)}>; rel="next"')
@@ -189,7 +192,7 @@ def test_no_token_goes_to_another_origin_at_length(folder: Path, figure: Callabl
 def test_a_token_that_goes_astray_is_seen(folder: Path) -> None:
     """The watch itself sees a token on its way to somebody else, or the tests above would prove nothing."""
     with (
-        mock.patch("bulk.execute.requests.request_sender.within_base", return_value="/../../elsewhere"),
+        mock.patch("bulk.execute.requests.request_sender.within_base", lambda _, __, asked: f"/../..{asked}"),
         mock.patch("bulk.platform.allowed_addresses.within_base", return_value="/../../elsewhere"),
     ):
         watch, _ = fuzz(folder, 1, 5, 1)

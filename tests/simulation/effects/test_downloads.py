@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bulk.sandbox.areas.contents import files
 from bulk.sandbox.settings import RateLimit
 from tests.simulation.schedules import put
@@ -15,9 +17,18 @@ TEXT = "A large file.\n" * 20
 FILE = f"{PREFIX}/repos/fleet/repo-00000/contents/large"
 
 
-def test_a_download_gets_no_token_and_its_url_is_used_once(folder: Path, monkeypatch) -> None:
+SPOILED = {
+    "lost": DROP_AFTER,
+    "a page to log in": answer(200, b"<!DOCTYPE html><html>log in</html>", "text/html"),
+    "a message": answer(200, b'{"message": "ok"}', "application/json"),
+    "a part": answer(200, TEXT.encode()[:7], "text/plain", Content_Range=f"bytes 0-6/{len(TEXT)}"),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_a_download_gets_no_token_and_its_url_is_used_once(folder: Path, monkeypatch, name: str) -> None:
     """failures.md row 10: a raw read that leads to a download URL is followed there without the token; where the
-    download breaks, the file is asked for again, and the new URL is taken."""
+    download breaks, or is not the file, the file is asked for again, and the new URL is taken."""
     monkeypatch.setattr(files, "REDIRECT_BYTES", 100)
 
     async def main() -> None:
@@ -31,7 +42,7 @@ def test_a_download_gets_no_token_and_its_url_is_used_once(folder: Path, monkeyp
                 if "/downloads/" not in exchange.path or lost:
                     return FINE
                 lost.append(exchange.path)
-                return DROP_AFTER
+                return SPOILED[name]
 
             made.network.fate_of = fate_of
             item = {"owner": "fleet", "repo": "repo-00000", "path": "large", "media_type": "raw"}

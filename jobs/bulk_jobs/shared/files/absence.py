@@ -26,11 +26,8 @@ class _Folder:
     """The entries of a folder, name -> type; None: it can't be listed. `is_cut`: it may have more than are listed."""
 
     entries: dict[str, str] | None
-    is_unchanged: bool
-
-    @property
-    def is_cut(self) -> bool:
-        return self.entries is not None and len(self.entries) >= MOST_ENTRIES
+    is_unchanged: bool = False
+    is_cut: bool = False
 
 
 def of_content(owner: str, repo: str, path: str, ref: str | None, steps: Steps) -> Steps:
@@ -96,7 +93,9 @@ def _list(owner: str, repo: str, folder: str, ref: str | None) -> Generator[Requ
     )
     body: Any = reply.body
     if refusals.is_empty_repository(reply):
-        return _Folder({}, is_unchanged=False)
+        return _Folder({})
     if reply.status != 200 or not isinstance(body, list):
-        return _Folder(None, is_unchanged=False)
-    return _Folder({entry["name"]: entry.get("type", "") for entry in body}, reply.is_unchanged)
+        return _Folder(None)
+    entries = {entry["name"]: entry.get("type", "") for entry in body}
+    # a gateway may answer any request with an empty list
+    return _Folder(entries, reply.is_unchanged, is_cut=not entries or len(entries) >= MOST_ENTRIES)

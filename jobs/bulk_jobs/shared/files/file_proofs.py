@@ -127,9 +127,9 @@ def _flaw_of_directory(reply: Reply) -> str:
 def _flaw_of_whole(body: dict[str, Any]) -> str:
     content, encoding, size = body.get("content"), body.get("encoding"), body.get("size")
     if encoding == "base64" and type(content) is str:
-        if not isinstance(size, int) or size == _decoded_bytes(content):
+        if size == _decoded_bytes(content):
             return ""
-        return "its content does not have the size that it names"
+        return "its content does not have the size that it names" if isinstance(size, int) else "it names no size"
     if encoding == "none" or body.get("submodule_git_url") is not None:
         return ""
     return "it is a file without content"
@@ -168,7 +168,8 @@ def _flaw_of_place(root: str, path: str | None, reply: Reply) -> str:
     body = reply.body
     if path is None and isinstance(body, dict):
         url = body.get("url")
-        return "" if isinstance(url, str) and root in url else _flaw_of_one(root, body, None)
+        is_within = isinstance(url, str) and url.startswith(root, url.find("/repos/"))
+        return "" if is_within else _flaw_of_one(root, body, None)
     entries = body.get("entries") if isinstance(body, dict) else body
     if path and isinstance(entries, list) and not entries:
         return _LISTS_NOTHING
@@ -224,9 +225,10 @@ def _commit_of(branch: str, reply: Reply) -> str:
 
 def _flaw_of_one(root: str, found: dict[str, Any], path: str | None) -> str:
     url, at = found.get("url"), found.get("path")
-    if isinstance(url, str) and root not in url and "/repos/" in url:
-        wanted = root.casefold()
-        if wanted not in url.casefold() and wanted not in normal_forms.unescaped(url).casefold():
+    # the first `/repos/` counts: a path within another repository may look like a place in this one
+    if isinstance(url, str) and "/repos/" in url and not url.startswith(root, url.find("/repos/")):
+        wanted, shown = root.casefold(), (url.casefold(), normal_forms.unescaped(url).casefold())
+        if not any(each.startswith(wanted, each.find("/repos/")) for each in shown):
             return "its url names another repository"
     if path is not None and isinstance(at, str) and not _is_at(at, path):
         return "its path is not the one that was asked for"
@@ -249,6 +251,8 @@ def _flaw_of_html(reply: Reply) -> str:
     body = reply.body
     if not isinstance(body, bytes | BodyFile):
         return "it is not the bytes of a file"
+    if "content-range" in reply.headers:
+        return "it is a part of the file"
     if not is_plain_json(reply):
         return ""
     return "" if isinstance(body, bytes) and is_described(json_of(body)) else "it is JSON, not the file"
