@@ -186,7 +186,7 @@ def notify(run: Path, *, again: bool) -> int:
     for line in told:
         output.say(line)
     if is_told and not told:
-        output.say("nobody is left to tell: each target was told or tried before, or does not want it; --again tells them")
+        output.say("nobody is left to tell: each was told or tried before, or does not want it; --again tells them")
     return 0 if is_told else 1
 
 
