@@ -4,7 +4,6 @@ The ordinary engine does it, so that limits, retries and stored answers count; o
 first write (`bulk/execute/preview.py`). Items that are made from results can't be looked at: they count as pending.
 """
 
-import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -41,6 +40,7 @@ from bulk.report.fold import Report
 from bulk.report.tally import label
 from bulk.status import Display, Silence
 from bulk.storage.disk_threads import beside
+from bulk.storage.scratch import scratch_folder
 
 NO_DIGEST = bytes(16).hex()
 """The digest of an item of which nothing was seen."""
@@ -88,8 +88,7 @@ async def look_at(
     around = replace(surroundings or Surroundings(handles_signals=True), is_preview=True, cache=cache)
     manifest = read_manifest(path, overrides, environ)
     refuse_standard_input(manifest, "looked at beforehand")
-    with tempfile.TemporaryDirectory(prefix="bulk-look-") as folder:
-        place = Path(folder)
+    with scratch_folder("look") as place:
         checked = await check_items(manifest, place, Silence(), around.clock, None)
         found = await look_in(manifest, place, environ, display, around)
         view = None if found is None else found[0]

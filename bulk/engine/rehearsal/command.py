@@ -1,6 +1,5 @@
 """`bulk rehearse`: what is asked of the platform and of earlier runs before the rehearsal, and the rehearsal itself."""
 
-import tempfile
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import SUCCESSFUL
 from bulk.status import Silence
+from bulk.storage.scratch import scratch_folder
 
 USUAL_S = 0.1
 """How long an answer takes if no latency was learnt (seconds)."""
@@ -88,10 +88,10 @@ async def told(path: Path, given: Given, *, overrides: Overrides, environ: Mappi
         for name, (count, seconds) in given.budgets.items()
     }
     notes: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="bulk-probe-") as folder:
+    with scratch_folder("probe") as folder:
         runs = given.learnt_from
         if given.probes:
-            runs += await _probed(manifest, Path(folder, "run"), overrides, environ, notes)
+            runs += await _probed(manifest, folder / "run", overrides, environ, notes)
         learnt = await anyio.to_thread.run_sync(measured, runs)
     latency_s: float | None = None
     if not given.is_offline:

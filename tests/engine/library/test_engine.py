@@ -162,7 +162,15 @@ async def test_errors_name_the_item_and_no_file_of_ours(sandbox: Served, tmp_pat
                 with pytest.raises(ManifestError, match=message) as caught:
                     async for _ in engine.map("contents.put", bad, run_dir=run_dir):
                         pass
-                for hidden in ("bulk-map-", "stdin", "manifest.yaml", "items.jsonl", "jobs.map", "allow_overwrites"):
+                hidden = ("bulk-scratch-", "stdin", "manifest.yaml", "items.jsonl", "jobs.map", "allow_overwrites")
+                for each in hidden:
+                    "bulk-scratch-",
+                    "stdin",
+                    "manifest.yaml",
+                    "items.jsonl",
+                    "jobs.map",
+                    "allow_overwrites",
+                ):
                     assert hidden not in str(caught.value)
 
 
