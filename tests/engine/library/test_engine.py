@@ -163,15 +163,7 @@ async def test_errors_name_the_item_and_no_file_of_ours(sandbox: Served, tmp_pat
                     async for _ in engine.map("contents.put", bad, run_dir=run_dir):
                         pass
                 hidden = ("bulk-scratch-", "stdin", "manifest.yaml", "items.jsonl", "jobs.map", "allow_overwrites")
-                for each in hidden:
-                    "bulk-scratch-",
-                    "stdin",
-                    "manifest.yaml",
-                    "items.jsonl",
-                    "jobs.map",
-                    "allow_overwrites",
-                ):
-                    assert hidden not in str(caught.value)
+                assert not [words for words in hidden if words in str(caught.value)]
 
 
 async def test_a_file_of_an_item_is_seen_from_the_callers_folder(
