@@ -19,7 +19,7 @@ from bulk.engine.identity import files_digest, identity_of
 from bulk.engine.migrations.changed_things import Followers
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
-from bulk.errors import CredentialRefused, RunStopped
+from bulk.engine.unfinished import refuse_unfinished
 from bulk.execute.preview import (
     CHANGE,
     CONFLICT,
@@ -31,7 +31,6 @@ from bulk.execute.preview import (
     VERDICTS,
     verdict_of_error,
 )
-from bulk.exit_codes import COMPLETE, ExitCode
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.reading import Overrides, read_manifest
@@ -124,10 +123,7 @@ async def look_in(
     if not wanted.jobs:
         return None
     report = await execute(wanted, Origin.of(wanted), place / LOOK, display, environ, around)
-    if report.exit_code == ExitCode.CREDENTIAL_REFUSED:
-        raise CredentialRefused("default", report.why)
-    if report.exit_code not in COMPLETE:
-        raise RunStopped(f"not every item could be looked at: {report.why}")
+    refuse_unfinished(report, "not every item could be looked at")
     return LedgerView(place / LOOK), report
 
 

@@ -13,8 +13,8 @@ from bulk.engine.rehearsal.measured import Measured, measured
 from bulk.engine.rehearsal.model_platform import ModelBudget
 from bulk.engine.rehearsal.rehearse import Rehearsed, model_of, rehearse_all
 from bulk.engine.surroundings import Surroundings
-from bulk.errors import CredentialRefused, RunStopped, UsageError
-from bulk.exit_codes import COMPLETE, ExitCode
+from bulk.engine.unfinished import refuse_unfinished
+from bulk.errors import UsageError
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import SUCCESSFUL
@@ -151,10 +151,7 @@ async def _probed(
         environ=environ,
         surroundings=around,
     )
-    if report.exit_code == ExitCode.CREDENTIAL_REFUSED:
-        raise CredentialRefused("", f"--probe: {report.why}")
-    if report.exit_code not in COMPLETE:
-        raise RunStopped(f"--probe: {report.why}")
+    refuse_unfinished(report, "--probe")
     failures = sum(count for outcome, count in report.outcomes.items() if outcome not in SUCCESSFUL)
     failed = f"; {failures} of its reads failed, and nothing is learnt from those" if failures else ""
     notes.append(f"--probe sent {report.requests} requests{failed}")
