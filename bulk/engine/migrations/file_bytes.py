@@ -13,8 +13,8 @@ import msgspec
 from bulk.capabilities import FileBefore
 from bulk.engine.execution import execute
 from bulk.engine.origin import Origin
+from bulk.engine.status.unfinished import refuse_unfinished
 from bulk.engine.surroundings import Surroundings
-from bulk.engine.unfinished import refuse_unfinished
 from bulk.manifest.credential_specs import written
 from bulk.manifest.manifest import Platform
 from bulk.manifest.reading import Overrides, read_manifest

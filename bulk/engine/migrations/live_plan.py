@@ -18,8 +18,8 @@ from bulk.engine.execution import check_items, execute
 from bulk.engine.identity import files_digest, identity_of
 from bulk.engine.migrations.changed_things import Followers
 from bulk.engine.origin import Origin
+from bulk.engine.status.unfinished import refuse_unfinished
 from bulk.engine.surroundings import Surroundings
-from bulk.engine.unfinished import refuse_unfinished
 from bulk.execute.preview import (
     CHANGE,
     CONFLICT,

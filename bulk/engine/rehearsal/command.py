@@ -12,8 +12,8 @@ from bulk.engine.commands import ask_budgets, run_manifest
 from bulk.engine.rehearsal.measured import Measured, measured
 from bulk.engine.rehearsal.model_platform import ModelBudget
 from bulk.engine.rehearsal.rehearse import Rehearsed, model_of, rehearse_all
+from bulk.engine.status.unfinished import refuse_unfinished
 from bulk.engine.surroundings import Surroundings
-from bulk.engine.unfinished import refuse_unfinished
 from bulk.errors import UsageError
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest
