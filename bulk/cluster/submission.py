@@ -3,7 +3,6 @@
 import contextlib
 import math
 import shlex
-import tempfile
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from bulk.report.record import Report
 from bulk.report.timeline import merged
 from bulk.report.wave_gates import closed_gate
 from bulk.status import Display, RunStatus
+from bulk.storage.scratch import scratch_folder
 from bulk.store import bundles, runs
 from bulk.store.connections import StoreConnection
 from bulk.store.export import end_wait, export
@@ -98,8 +98,7 @@ async def submit_manifest(
     refuse_what_stays_here(manifest, "--store" if alone_as is None else "--workers")
     if alone_as is None:
         _refuse_unprotected(manifest.platform.base_url)
-    with tempfile.TemporaryDirectory(prefix="bulk-submit-") as folder:
-        workspace = Path(folder)
+    with scratch_folder("submit") as workspace:
         prepared = await prepare(manifest, workspace, display, clock)
         refuse_higher(accepted, max(map(len, ends_of_waves(prepared.checked).values()), default=1))
         if approve is not None:

@@ -6,7 +6,6 @@ Reading order of the whole: README → `bulk/__init__.py` → this file → `run
 import contextlib
 import re
 import shlex
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +34,7 @@ from bulk.report.record import Report
 from bulk.status import BucketStatus, Display, Silence
 from bulk.storage.disk_threads import beside
 from bulk.storage.private_files import DIRECTORY_MODE
+from bulk.storage.scratch import scratch_folder
 
 __all__ = [
     "execute",
@@ -186,12 +186,12 @@ async def plan_manifest(
     """
     clock = Clock()
     manifest = read_manifest(path, overrides, environ)
-    with tempfile.TemporaryDirectory(prefix="bulk-plan-") as workspace:
-        checked = await check_items(manifest, Path(workspace), Silence(), clock, stdin)
+    with scratch_folder("plan") as workspace:
+        checked = await check_items(manifest, workspace, Silence(), clock, stdin)
         used = sorted({job.credential for job in manifest.jobs})
         categories = {(job.credential, job.operation.category) for job in manifest.jobs}
         credentials = credentials_of(manifest, environ, clock)
-        payers = await find_payers(checked, credentials, Path(workspace), clock)
+        payers = await find_payers(checked, credentials, workspace, clock)
 
         async def planned() -> Plan:
             plain = {name: each for name, each in credentials.items() if isinstance(each, Credential)}
@@ -229,9 +229,9 @@ async def ask_budgets(manifest: Manifest, environ: Mapping[str, str]) -> ToldLim
     sources: dict[str, CredentialSource] = {n: each for n, each in used.items() if isinstance(each, Credential)}
     payers = Payers()
     if len(sources) < len(used):
-        with tempfile.TemporaryDirectory(prefix="bulk-plan-") as workspace:
-            checked = await check_items(manifest, Path(workspace), Silence(), clock, None)
-            payers = await find_payers(checked, credentials, Path(workspace), clock)
+        with scratch_folder("plan") as workspace:
+            checked = await check_items(manifest, workspace, Silence(), clock, None)
+            payers = await find_payers(checked, credentials, workspace, clock)
     sources |= payers.sources
     told = await ask_limits(manifest.platform, sources, list(sources), clock, asks=LATENCY_ASKS, may_be_silent=True)
     now = clock.now()

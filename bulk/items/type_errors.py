@@ -41,6 +41,13 @@ def flaws_of_part(value: Any, item_type: type[msgspec.Struct]) -> list[ItemFlaw]
     return [flaw for flaw in found if flaw.field in names or not flaw.message.startswith(_IS_MISSING)]
 
 
+def missing_in(value: Any, item_type: type[msgspec.Struct]) -> list[ItemFlaw]:
+    """Return a flaw for each required field of an `item_type` that `value` lacks; other flaws are left out."""
+    return [
+        flaw for flaw in _flaws_of_struct(value, item_type, "", is_yaml=True) if flaw.message.startswith(_IS_MISSING)
+    ]
+
+
 def flaws_of(value: Any, item_type: type[msgspec.Struct], *, is_yaml: bool = False) -> list[ItemFlaw]:
     """Return all flaws that keep `value` from being an `item_type`; at least one.
 

@@ -22,11 +22,11 @@ OWN_ROOTS = ("item", "result")
 _MISSING = object()
 
 
-def read(part: Fields, operation: AnyOperation) -> Derivation:
+def read(part: Fields, operation: AnyOperation, defaults: Mapping[str, Any]) -> Derivation:
     """Return the derivation in `items`; flaws are noted in `part`.
 
     Args:
-        operation: operation of the job whose items are made.
+        operation: operation of the job whose items are made. defaults: the fields that its `with` gives every item.
     """
     source = part.text("from", "")
     each = part.choice("each", EACH[0], EACH)
@@ -51,6 +51,8 @@ def read(part: Fields, operation: AnyOperation) -> Derivation:
     literal = {name: value for name, value in fields.items() if name in known and not any(paths_of(value, also))}
     for flaw in type_errors.flaws_of_part(literal, operation.Item):
         part.flaw(f"map.{flaw.field}", flaw.message, lines.get(flaw.field, node.line))
+    for flaw in type_errors.missing_in({**defaults, **fields}, operation.Item):
+        part.flaw(f"map.{flaw.field}", flaw.message, lines.get(flaw.field.rpartition(".")[0], node.line))
     return Derivation(source, each, fields, also)
 
 

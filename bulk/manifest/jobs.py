@@ -257,7 +257,7 @@ class _JobReader:
             return self._with_inline(job, node.value)
         if isinstance(node.value, dict):
             part = self._fields.inner("items")
-            derivation = derived_jobs.read(part, job.operation)
+            derivation = derived_jobs.read(part, job.operation, job.defaults)
             app = spec_of(self._credentials.get(job.credential, ""), AppSpec)
             if app is not None and app.installation is None:
                 self._fields.flaw(

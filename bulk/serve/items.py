@@ -10,7 +10,6 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -28,6 +27,7 @@ from bulk.report.tally_rows import LineError
 from bulk.serve.run_data import Place, RunData
 from bulk.serve.search_index import SearchIndex, Wanted, place_of, searched_text
 from bulk.storage.private_files import open_private
+from bulk.storage.scratch import scratch_folder
 
 PAGE = 100
 MOST_LABEL, MOST_MESSAGE = 300, 500
@@ -219,7 +219,7 @@ class Items:
             self._stack.callback(os.close, fd)
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            return Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="bulk-serve-")))
+            return self._stack.enter_context(scratch_folder("serve"))
         for folder in cache.iterdir():
             place = place_of(folder)
             if _INDEX_NAME.fullmatch(folder.name) and (place is None or not place.is_dir()):

@@ -7,6 +7,7 @@ a device: this is the only place that looks for them. Source: failures.md rows 4
 
 import contextlib
 import errno
+import fcntl
 import os
 import shlex
 import stat
@@ -103,19 +104,61 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """Lend a new private file, to be written and read, that takes the place of `path` when the block ends.
 
     If the block raises, the file is removed and `path` stays. A link in the place of `path` is replaced, and a file
-    that a killed process left half-written is removed.
+    that a killed process left half-written is removed; another process that writes the same one is waited for.
     """
     part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)
-    try:
-        with open(open_private(part, os.O_RDWR | os.O_CREAT | os.O_EXCL), "w+b") as file:
+    with open(_new_part(part), "w+b") as file:
+        try:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+
+
+def _new_part(part: Path) -> int:
+    """Return a descriptor of a new file at `part`, which other processes leave alone as long as it is open."""
+    while True:
+        try:
+            made = open_private(part, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        except FileExistsError:
+            _remove_left(part)
+            continue
+        _lock(made)
+        if _is_at(made, part):
+            return made
+        os.close(made)  # another process took it for left before it was locked
+
+
+def _remove_left(part: Path) -> None:
+    """Remove what a killed process has left at `part`; wait for a process that is at work on it."""
+    try:
+        left = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    except OSError:  # a link, or nothing that can be opened: no process here has made it
         part.unlink(missing_ok=True)
-        raise
+        return
+    try:
+        _lock(left)
+        if _is_at(left, part):
+            part.unlink(missing_ok=True)
+    finally:
+        os.close(left)
+
+
+def _lock(fd: int) -> None:
+    with contextlib.suppress(OSError):  # a file system without locks
+        fcntl.flock(fd, fcntl.LOCK_EX)
+
+
+def _is_at(fd: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), path.lstat())
+    except FileNotFoundError:
+        return False
 
 
 def try_replacing(path: Path) -> None:
@@ -125,9 +168,8 @@ def try_replacing(path: Path) -> None:
         OSError: it could not.
     """
     part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)
-    os.close(open_private(part, os.O_RDWR | os.O_CREAT | os.O_EXCL))
-    part.unlink()
+    with open(_new_part(part), "wb"):
+        part.unlink()
 
 
 def open_directory(name: str | Path, dir_fd: int | None = None) -> int:

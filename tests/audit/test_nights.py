@@ -208,7 +208,10 @@ def test_people_are_told_once(nights):
     (told,) = map(json.loads, (nights.folder / "told.jsonl").read_text().splitlines())
     assert (told["events"], told["exit_code"], told["counts"]["changed"]) == (["drift"], 7, 1)
     assert (told["details"], "result.sha" in told["changed"][0]) == ([], True)
-    assert nights.home.run("audit", "notify", f"audits/files/runs/{run}", "--again").exit_code == 1
+    assert "nobody is left to tell" in again.err
+    again = nights.home.run("audit", "notify", f"audits/files/runs/{run}", "--again")
+    assert again.exit_code == 1
+    assert "sh was told: drift" in again.err
     assert len((nights.folder / "told.jsonl").read_text().splitlines()) == 2
     nights.audit()
     last = json.loads((nights.folder / "told.jsonl").read_text().splitlines()[-1])

@@ -11,7 +11,7 @@ import pytest
 
 from bulk import errors
 from bulk.cli import errors as cli_errors
-from bulk.cli.error_data import of_error
+from bulk.cli.error_data import CODES, REMEDIES, of_bug, of_error, of_misuse
 from bulk.exit_codes import ExitCode
 from bulk.platform.auth.secrets import Secret
 
@@ -151,3 +151,45 @@ def test_a_flaw_has_its_code_whatever_it_begins_with(message: str, code: str) ->
     """A message may first repeat the word that nothing knows."""
     (error,) = of_error(errors.ManifestError([errors.Flaw("m.yaml", 1, "jobs.a", message)])).errors
     assert error.code == code
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "remedy"),
+    [
+        (errors.UsageError("no"), "usage", REMEDIES["usage"]),
+        (errors.UsageError("--cache and --no-cache: name one of them"), "usage", REMEDIES["usage"]),
+        (errors.UsageError("it is there already; name another folder"), "usage", "Name another folder."),
+        (errors.CredentialMissing("BULK_TOKEN is not set"), "credential_missing", REMEDIES["credential_missing"]),
+        (errors.BudgetTooSmall("it leaves nothing of core"), "budget_too_small", REMEDIES["budget_too_small"]),
+        (errors.RunStopped("out of reach"), "run_stopped", REMEDIES["run_stopped"]),
+        (errors.CredentialRefused("default", "refused; renew it."), "credential_refused", "Renew it."),
+        (errors.RunDirectoryError("in use"), "run_directory", REMEDIES["run_directory"]),
+        (errors.Interrupted("SIGINT", 130), "interrupted", REMEDIES["interrupted"]),
+        (errors.ManifestError([errors.Flaw("a", 3, "x", "is missing")]), "missing", REMEDIES["missing"]),
+        (
+            errors.ManifestError([errors.Flaw("a", 3, "x", "is missing; expected a string")]),
+            "missing",
+            "Add the field: expected a string.",
+        ),
+        (errors.ManifestError([errors.Flaw("a", 3, "x", "unknown field")]), "unknown", REMEDIES["unknown"]),
+        (
+            errors.ManifestError([errors.Flaw("a", 3, "x", "unknown field; did you mean y?")]),
+            "unknown",
+            "Did you mean y?",
+        ),
+        (errors.ManifestError([errors.Flaw("a", 3, "x", "'y': unknown job; expected z")]), "unknown", "Expected z."),
+        (errors.ManifestError([errors.Flaw("a", 3, "x", "expected a count")]), "invalid", REMEDIES["invalid"]),
+    ],
+)
+def test_the_way_out_is_in_words(error: errors.BulkError, code: str, remedy: str) -> None:
+    """It is what the message says behind its first semicolon, as a sentence, or else that of the code."""
+    (told,) = of_error(error).errors
+    assert (told.code, told.remedy) == (code, remedy)
+
+
+def test_each_code_has_a_way_out() -> None:
+    """A sentence, for every code that an error can have."""
+    assert {*REMEDIES} == {*CODES.values(), "missing", "unknown", "invalid", "bug"}
+    assert all(re.fullmatch(r"[A-Z`].*\.", remedy) for remedy in REMEDIES.values())
+    assert of_bug("it broke").errors[0].remedy == REMEDIES["bug"]
+    assert of_misuse(click.UsageError("no such option")).errors[0].remedy == REMEDIES["usage"]

@@ -58,9 +58,10 @@ def test_a_worker_without_work_shows_that_it_lives(store: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["mine", "file", "file/below", "project"])
 def test_each_worker_has_a_folder_of_its_own(
-    store: str, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+    store: str, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One whose folder is another worker's, holds something else, or can't be, ends before it works (exit 5)."""
+    monkeypatch.setenv("BULK_TOKEN", "token")
     (tmp_path / "file").touch()
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "manifest.yaml").touch()
@@ -93,3 +94,33 @@ def test_what_a_worker_can_not_be_told(
     where = store if option == "--base-url" else "postgresql://127.0.0.1:1/bulk"  # there no worker could begin
     assert main(["worker", "--store", where, "--base-url", "http://127.0.0.1:9/api/v3", option, value]) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--credential", "env:MISSING"), "'default' (env:MISSING): the environment variable MISSING is not set"),
+        ((), "'default' (env:BULK_TOKEN): the environment variable BULK_TOKEN is not set"),
+        (("--credential", "admin=file:none"), "'admin' (file): "),
+        (("--credentials", "app.yaml"), "'fleet' (env:APP_KEY): the environment variable APP_KEY is not set"),
+        (("--credentials", "user.yaml"), "'alice' (env:ALICE): the environment variable ALICE is not set"),
+    ],
+)
+def test_a_worker_without_its_token_says_so(
+    store: str,
+    tmp_path: Path,
+    given: tuple[str, ...],
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would leave every run to others and say nothing: it ends before it begins (exit 2)."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("BULK_TOKEN", "MISSING", "APP_KEY", "ALICE"):
+        monkeypatch.delenv(name, raising=False)
+    Path("app.yaml").write_text("fleet: {app: {client_id: Iv1.a, private_key: 'env:APP_KEY'}}\n")
+    Path("user.yaml").write_text("readers: {pool: [alice]}\nalice: {token: 'env:ALICE', identity: alice}\n")
+    assert main(["worker", "--store", store, "--base-url", "http://127.0.0.1:9/api/v3", *given]) == 2
+    shown = capsys.readouterr().err
+    assert words in shown
+    assert "Traceback" not in shown

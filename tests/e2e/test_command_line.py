@@ -236,6 +236,11 @@ def test_completion_is_printed_for_each_shell(shell: str) -> None:
         ("bulk audit m", {"m"}),
         ("bulk audit --hist", {"--history"}),
         ("bulk audit notify ", {"runs/one", "audits/a/runs/night"}),
+        ("bulk audit test m.yaml ", {"runs/one", "audits/a/runs/night"}),
+        ("bulk audit m.yaml --job re", {"readmes", "repos"}),
+        ("bulk audit m.yaml --format ", {"text", "json", "sarif", "junit"}),
+        ("bulk audit --overlap ", {"fail", "skip", "wait"}),
+        ("bulk sql runs/one --", {"--json", "--csv"}),
         ("bulk sql ", {"runs/one", "audits/a"}),
     ],
 )

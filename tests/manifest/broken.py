@@ -223,7 +223,7 @@ MANIFESTS = (
     job("no-items", READ, (4, "jobs.x.items", "is missing")),
     job("items-number", READ + "    items: 5\n", (6, "jobs.x.items", "got a whole number")),
     job(
-        "items-from", READ + "    items: {from: y, map: {repo: result.name}}\n", (6, "jobs.x.items.from", "unknown job")
+        "items-from", READ + "    items: {from: y, map: {owner: a, repo: b}}\n", (6, "jobs.x.items.from", "unknown job")
     ),
     job("no-items-in-the-list", READ + "    items: []\n", (6, "jobs.x.items", "allow_empty")),
     job("missing-file", READ + "    items: gone.jsonl\n", (6, "jobs.x.items", "there is no such file")),

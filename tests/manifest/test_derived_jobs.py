@@ -99,6 +99,8 @@ JOBS += "  b: {operation: contents.put, items: %s}\n"
         ("{from: d, also: [d], map: {owner: item.owner}}", "items.also: expected jobs of one item each, 'd' has 2"),
         ("{from: [a], map: {owner: item.owner}}", "items.from: expected a string, got a list"),
         ("{from: b, map: {owner: item.owner}}", "goes in a circle: b needs b"),
+        ("{from: a, map: {owner: item.owner}}", "items.map.repo: is missing; expected a string"),
+        ("{from: a, map: {}}", "items.map.owner: is missing; expected a string"),
     ],
 )
 def test_flaws_are_named(tmp_path, items, words):
@@ -115,26 +117,30 @@ def test_flaws_are_named(tmp_path, items, words):
         ("content: {a: [item.ownr]}", "did you mean owner", "map"),
         ("owner: a.owner", "expected a.item.… or", "map"),
         ("config: {url: 'https://a.example', secret: hunter2hunter2}", "never the secret itself", "map.config.secret"),
+        ("config: {secret: 'env:A'}", "is missing; expected a string", "map.config.url"),
     ],
 )
 def test_a_flaw_is_on_the_line_of_its_field(tmp_path, line, text, field):
     """A path or a secret that can't be is found where it stands, not where its job begins."""
-    operation = "webhook.create" if "secret" in field else "contents.put"
+    operation = "webhook.create" if "secret" in line else "contents.put"
     job = f"  b:\n    operation: {operation}\n    items:\n      from: a\n      also: [a]\n      map:\n"
     before = JOBS[: JOBS.index("  b:")]
     with pytest.raises(ManifestError) as caught:
         check_text(tmp_path, f"{before}{job}        repo: item.repo\n        {line}\n")
-    (flaw,) = (each for each in caught.value.flaws if text in each.message)
+    (flaw,) = (each for each in caught.value.flaws if text in each.message and each.field.endswith(field))
     named = (tmp_path / "m.yaml").read_text().splitlines()[flaw.line - 1]
     assert (named.strip(), flaw.field) == (line, f"jobs.b.items.{field}")
 
 
+REST = "repo: item.repo, path: CODEOWNERS, message: m, content: QQ=="
+
+
 def test_a_derivation_is_a_need(tmp_path):
     """The job that items come from is needed, goes first, and the items are not known yet."""
-    checked, _ = check_text(tmp_path, JOBS % "{from: a, map: {owner: item.owner, mode: create}}")
+    checked, _ = check_text(tmp_path, JOBS % "{from: a, map: {owner: item.owner, mode: create, %s}}" % REST)
     first, _, second = checked.manifest.jobs
     assert (first.name, second.needs, checked.jobs[2].items) == ("a", ("a",), 0)
-    checked, _ = check_text(tmp_path, JOBS % "{from: d, also: [a], map: {owner: a.item.owner, repo: item.repo}}")
+    checked, _ = check_text(tmp_path, JOBS % "{from: d, also: [a], map: {owner: a.item.owner, %s}}" % REST)
     assert checked.manifest.jobs[2].needs == ("d", "a")
 
 

@@ -2,16 +2,19 @@
 
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from bulk.bundle.item_files import read_inside
 from bulk.capabilities import FileError
+from bulk.engine.agreement.gates import decide
 from bulk.items.lines import SourceFlaw
 from bulk.items.sources import open_source
 from bulk.ledger.database import refuse_foreign
 from bulk.platform.cache.store_files import secret_of
+from bulk.report.wave_gates import Gates, read_gates
 from bulk.storage.private_files import NoSecret, NotRegular, open_regular, read_secret, replacing
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +37,34 @@ def test_a_file_takes_its_place_when_it_is_whole(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_many_that_write_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Each takes its turn: the file is one of theirs as a whole at every moment, and no part of one is left."""
+    path = tmp_path / "F.plan"
+    path.write_bytes(b"0" * 9)
+    seen: set[bytes] = set()
+
+    def write(number: int) -> None:
+        for _ in range(20):
+            with replacing(path) as file:
+                for _ in range(9):
+                    file.write(b"%d" % number)
+                    file.flush()
+            seen.add(path.read_bytes())
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write, range(4)))
+    assert seen <= {b"%d" % number * 9 for number in range(4)}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_no_decision_about_a_wave_is_lost(tmp_path: Path) -> None:
+    """People and the run itself decide at the same time: all of it holds."""
+    waves = [*range(2, 40)]
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda wave: decide(tmp_path, opened=wave, accepted=frozenset((wave,))), waves))
+    assert read_gates(tmp_path) == Gates(opened=39, accepted=frozenset(waves), opens_at=read_gates(tmp_path).opens_at)
 
 
 def test_a_block_that_fails_changes_nothing(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -54,6 +54,7 @@ def notify(
     *,
     now: float,
     is_again: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[str]:
     """Tell every target that wants to know, and yield a warning for each that could not be told.
 
@@ -61,6 +62,7 @@ def notify(
         folder: the folder of the manifest, where commands run and files are looked for.
         now: UTC epoch seconds.
         is_again: whether a person asks for it: then also messages that were sent or begun before.
+        tell: is called with a sentence about each target that was told.
     """
     run, folder_of_marks = result.night.run, history.path / NOTIFIED
     before = [night for night in history.nights if night.run != run]
@@ -89,6 +91,8 @@ def notify(
         why = _send(target, message_of(result, target, events, page), environ, folder)
         if why:
             yield f"{_shown(target)} was not told: {why}"
+        else:
+            tell(f"{_shown(target)} was told: {', '.join(events)}")
         for mark, note in begun.items():
             try:
                 with replacing(mark) as file:

@@ -19,7 +19,8 @@ def emit(times: Times, audited: Audited, at: datetime) -> Emitted:
     """
     text = json.dumps
     expression, warnings = _in_utc(times, audited, at)
-    command = shlex.join(audited.command(["bulk"], audited.manifest.name, "audits")).replace("${{", "$ {{")
+    command = shlex.join(audited.command(["bulk"], audited.manifest.name, "audits"))
+    command = command.replace("${{", "$''{{")  # it stands in quotes of the shell; Actions would read an expression
     secrets = "".join(f"\n          {name}: ${{{{ secrets.{name} }}}}" for name in audited.secrets)
     environment = f"\n        env:{secrets}" if secrets else ""
     return Emitted(

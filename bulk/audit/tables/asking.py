@@ -3,7 +3,6 @@
 import contextlib
 import importlib.util
 import re
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,15 +15,13 @@ from bulk.audit.tables import processes
 from bulk.audit.tables.child import Task
 from bulk.clock import Clock
 from bulk.errors import RunDirectoryError, RunStopped, UsageError
+from bulk.storage.scratch import scratch_folder
 
 TIME_LIMIT_S = 60.0
 """How long a query may take (seconds)."""
 
 LEAST_WRITE_S, LEAST_RATE = 300.0, 1e6
 """Time that writing tables may always take (seconds), and the rate that gives a large source more (bytes a second)."""
-
-SPILLS = "bulk-spills-"
-"""First part of the name of a folder for data that does not fit into memory; it is removed after the answer."""
 
 _FILE = re.compile(r'Could not (?:write|sync|truncate) (?:all to )?file "([^"]+)": ([^"]+)')
 _DAMAGED = re.compile(r"""(?:read|of|in|from|Error:) file ['"]([^'"]+\.parquet)['"]""", re.IGNORECASE)
@@ -90,7 +87,7 @@ def ask(task: Task, *, seconds: float = TIME_LIMIT_S) -> Iterator[dict[str, Any]
     with contextlib.ExitStack() as stack:
         spills = ""
         with contextlib.suppress(OSError):  # without a folder, a query that needs more than memory is an error
-            spills = stack.enter_context(tempfile.TemporaryDirectory(prefix=SPILLS, ignore_cleanup_errors=True))
+            spills = str(stack.enter_context(scratch_folder("spills")))
         yield from _asked(msgspec.structs.replace(task, spills=spills), seconds)
 
 

@@ -1,7 +1,6 @@
 """Lends the lines of a run as one file, so that DuckDB can read them."""
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -9,6 +8,7 @@ from typing import BinaryIO
 from bulk.audit.tables.asking import refuse_pattern
 from bulk.errors import UsageError
 from bulk.ledger.view import LedgerView
+from bulk.storage.scratch import scratch_folder
 
 WHOLE_BYTES = 64 * 1024 * 1024
 """Size of the first part of the lines, all of which is in a sample (bytes)."""
@@ -23,8 +23,8 @@ def lines_of(view: LedgerView) -> Iterator[Path]:
     if whole is not None:
         yield refuse_pattern(whole.absolute())
         return
-    with tempfile.TemporaryDirectory(prefix="bulk-tables-") as folder:
-        path = Path(folder) / "results.jsonl"
+    with scratch_folder("tables") as folder:
+        path = folder / "results.jsonl"
         with path.open("wb") as file:
             file.writelines(view.lines())
         yield refuse_pattern(path)
@@ -40,8 +40,8 @@ def sample_of(lines: Path) -> Iterator[Path]:
     with contextlib.ExitStack() as stack:
         sample = lines
         with contextlib.suppress(OSError, UsageError), contextlib.ExitStack() as made:  # without room, nothing stays
-            folder = made.enter_context(tempfile.TemporaryDirectory(prefix="bulk-tables-"))
-            path = Path(folder) / "sample.jsonl"
+            folder = made.enter_context(scratch_folder("tables"))
+            path = folder / "sample.jsonl"
             _copy_sample(lines, path)
             sample = refuse_pattern(path)
             stack.enter_context(made.pop_all())

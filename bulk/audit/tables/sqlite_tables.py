@@ -17,7 +17,7 @@ BATCH = 10_000
 
 
 def write_sqlite(view: LedgerView, run: str, out: Path) -> list[str]:
-    """Write one table for each operation.
+    """Write one table for each operation, and return their names.
 
     Raises:
         RunDirectoryError: the file can't be written. UsageError: an operation is not installed here.
@@ -36,9 +36,8 @@ def write_sqlite(view: LedgerView, run: str, out: Path) -> list[str]:
         connection.execute("COMMIT")
         connection.close()
     except (sqlite3.Error, OSError) as error:
-        out.unlink(missing_ok=True)
         raise RunDirectoryError(f"{out}: {error}") from error
-    return [f"{out}: {', '.join(table.name for table in tables.values())}"]
+    return [table.name for table in tables.values()]
 
 
 def _write(connection: sqlite3.Connection, view: LedgerView, run: str, table: Table, jobs: list[str]) -> None:

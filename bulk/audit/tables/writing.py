@@ -13,11 +13,11 @@ from bulk.audit.tables.columns import RUNS, SCHEMA_DRIFT, Table, table_named
 from bulk.audit.tables.drift import drift_rows
 from bulk.audit.tables.source import lines_of, sample_of
 from bulk.clock import iso_utc
-from bulk.errors import UsageError
+from bulk.errors import RunDirectoryError, UsageError
 from bulk.ledger.view import LedgerView
 from bulk.model import OutcomeKind
 from bulk.report.fold import fold
-from bulk.storage.private_files import try_replacing
+from bulk.storage.new_files import arriving
 
 RUN, DRIFT = ALL = ("runs", "schema_drift")
 """Tables that take time to make."""
@@ -97,41 +97,38 @@ def export(view: LedgerView, kind: str, out: Path) -> list[str]:
     """
     if out.exists() and not (kind == "parquet" and out.is_dir() and not any(out.iterdir())):
         raise UsageError(f"--out {out}: is there already; name a new {'folder' if kind == 'parquet' else 'file'}")
-    run = view.run_dir.resolve().name
-    if kind == "sqlite":
-        from bulk.audit.tables.sqlite_tables import write_sqlite
-
-        _try(out, is_folder=False)
-        return write_sqlite(view, run, out)
-    asking.require_duckdb()
-    place = asking.refuse_pattern(out.absolute())
-    _try(out, is_folder=kind == "parquet")
-    with tables_of(view, run) as tables:
-        if kind == "parquet":
-            places = {name: place / f"{name}.parquet" for name in tables.queries}
-            write_parquet(tables, places)
-            return [str(out / path.name) for path in places.values()]
-        _write_database(tables, place)
-        return [f"{out}: {', '.join(tables.queries)}"]
-
-
-def _try(out: Path, *, is_folder: bool) -> None:
-    """Make the folder that the files go into, and refuse a place where none can be."""
+    place = out.absolute()
+    if kind != "sqlite":
+        asking.require_duckdb()
+        asking.refuse_pattern(place)
     try:
-        (out if is_folder else out.parent).mkdir(parents=True, exist_ok=True)
-        try_replacing(out / "items.parquet" if is_folder else out)
+        with arriving(place.parent) as part:  # a killed process leaves no half of a table that looks whole
+            names = _written(view, kind, part / place.name, place)
     except OSError as error:
         raise UsageError(f"--out {out}: can't be written: {error.strerror}; name another one") from None
+    return [str(out / f"{name}.parquet") for name in names] if kind == "parquet" else [f"{out}: {', '.join(names)}"]
 
 
-def _write_database(tables: RunTables, place: Path) -> None:
-    made = (f"CREATE TABLE {statements.name(name)} AS {query}" for name, query in tables.queries.items())
+def _written(view: LedgerView, kind: str, made: Path, place: Path) -> list[str]:
+    """Write all tables at `made`, which will be moved to `place`, and return their names."""
+    run = view.run_dir.resolve().name
     try:
-        dropped = f"DROP VIEW {statements.LINES}"
-        asking.run(Task(database=str(place), statements=(tables.view, *made, dropped)), tables.lines)
-    except BaseException:
-        place.unlink(missing_ok=True)
-        raise
+        if kind == "sqlite":
+            from bulk.audit.tables.sqlite_tables import write_sqlite
+
+            return write_sqlite(view, run, made)
+        with tables_of(view, run) as tables:
+            if kind == "parquet":
+                made.mkdir()
+                write_parquet(tables, {name: made / f"{name}.parquet" for name in tables.queries})
+            else:
+                queries = tables.queries.items()
+                tabled = (f"CREATE TABLE {statements.name(name)} AS {query}" for name, query in queries)
+                dropped = f"DROP VIEW {statements.LINES}"
+                asking.run(Task(database=str(made), statements=(tables.view, *tabled, dropped)), tables.lines)
+            return list(tables.queries)
+    except RunDirectoryError as error:  # it names the file where it was written
+        raise RunDirectoryError(str(error).replace(str(made), str(place))) from error
 
 
 @contextlib.contextmanager

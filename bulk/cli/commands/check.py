@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import click
 from bulk.cli import output
 from bulk.cli.logs import Command
 from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, as_json, overriding
+from bulk.storage.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
@@ -34,10 +34,10 @@ def check(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
         from bulk.clock import Clock
 
         prepare(read, Clock().now())
-    with tempfile.TemporaryDirectory(prefix="bulk-check-") as workspace:
+    with scratch_folder("check") as workspace:
         checked = checking.check(
             read,
-            Path(workspace),
+            workspace,
             stdin=sys.stdin.buffer if sys.stdin else None,
             progress=None,
         )

@@ -9,8 +9,7 @@ import contextlib
 import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -22,12 +21,15 @@ from bulk.cli.options import DISPLAYS
 from bulk.clock import Clock
 from bulk.errors import RunStopped, UsageError
 from bulk.exit_codes import COMPLETE
+from bulk.storage.scratch import held_folder
 
 MANIFESTS = ("readmes", "contents", "snapshots", "organizations")
 REPOSITORIES = 2_000
 README_BYTES = 3_000
 BUDGETS = ("core=1000/5", "dependency_snapshots=250/5")
 FAULTS = ("drop-before=0.01", "drop-after=0.02", "error-after=0.02", "unavailable=0.002", "truncate=0.01")
+
+PREFIX = "bulk-demo-"
 
 Say = Callable[[str], None]
 
@@ -47,7 +49,8 @@ def _run(keep: Path | None, *, progress: str, say: Say) -> int:
     """Run the demo and return its exit code: 0 when every item succeeded or was unchanged.
 
     Args:
-        keep: a folder for everything that the demo makes, which must be new or empty; None: a new temporary folder.
+        keep: a folder for everything that the demo makes, which must be new or empty; None: a new temporary folder,
+            which the next demo deletes.
         progress: kind of display, as `bulk run --progress` takes it.
         say: shows one line to people.
 
@@ -57,21 +60,10 @@ def _run(keep: Path | None, *, progress: str, say: Say) -> int:
     """
     clock = Clock()
     started_at = clock.monotonic()
-    folder = _folder(keep)
-    manifests = _copied_examples(folder)
-    exit_codes: dict[str, int] = {}
-    with _sandbox(folder, keeps_state=keep is not None) as (base_url, has_ended):
-        say(f"A sandbox with {REPOSITORIES:,} repositories serves {base_url}")
-        say(f"Budgets: {', '.join(BUDGETS)} seconds. Faults: {', '.join(FAULTS)}.")
-        for manifest in manifests:
-            say(f"\n$ bulk run {manifest.name}")
-            exit_codes[manifest.stem] = exit_code = _bulk_run(manifest, folder, base_url, progress)
-            if exit_code not in COMPLETE:
-                break
-            if has_ended():
-                raise RunStopped("the sandbox ended by itself")
+    with _folder(keep) as folder:
+        exit_codes = _all_runs(folder, keeps_state=keep is not None, progress=progress, say=say)
     took_s = clock.monotonic() - started_at
-    say(f"\nDone in {took_s:.0f} s. Reports to open in a browser:")
+    say(f"\nDone in {took_s:.0f} s. Reports to open in a browser{'' if keep else ', until the next demo begins'}:")
     for name in exit_codes:
         say(f"  {folder / 'runs' / name / 'report.html'}")
     bad = [f"{name} ({code})" for name, code in exit_codes.items() if code]
@@ -82,9 +74,29 @@ def _run(keep: Path | None, *, progress: str, say: Say) -> int:
     return 0
 
 
-def _folder(keep: Path | None) -> Path:
+def _all_runs(folder: Path, *, keeps_state: bool, progress: str, say: Say) -> dict[str, int]:
+    """Run the examples one after the other, and return the exit code of each."""
+    manifests = _copied_examples(folder)
+    exit_codes: dict[str, int] = {}
+    with _sandbox(folder, keeps_state=keeps_state) as (base_url, has_ended):
+        say(f"A sandbox with {REPOSITORIES:,} repositories serves {base_url}")
+        say(f"Budgets: {', '.join(BUDGETS)} seconds. Faults: {', '.join(FAULTS)}.")
+        for manifest in manifests:
+            say(f"\n$ bulk run {manifest.name}")
+            exit_codes[manifest.stem] = exit_code = _bulk_run(manifest, folder, base_url, progress)
+            if exit_code not in COMPLETE:
+                break
+            if has_ended():
+                raise RunStopped("the sandbox ended by itself")
+    return exit_codes
+
+
+@contextlib.contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
     if keep is None:
-        return Path(tempfile.mkdtemp(prefix="bulk-demo-"))
+        with held_folder(PREFIX, swept=PREFIX) as folder:
+            yield folder
+        return
     try:
         keep.mkdir(mode=0o700, parents=True, exist_ok=True)
         is_empty = not any(keep.iterdir())
@@ -92,7 +104,7 @@ def _folder(keep: Path | None) -> Path:
         raise UsageError(f"--keep {keep}: {error.strerror}") from None
     if not is_empty:
         raise UsageError(f"--keep {keep}: the folder is not empty; name a new one")
-    return keep
+    yield keep
 
 
 def _copied_examples(folder: Path) -> list[Path]:

@@ -21,6 +21,8 @@ from bulk.cli.options import (
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
+    from bulk.engine.again import Again
+    from bulk.ledger.view import LedgerView
     from bulk.manifest.reading import Overrides
     from bulk.report.fold import Report
     from bulk.status import Display
@@ -74,12 +76,19 @@ def retry(
     from bulk.clock import Clock
     from bulk.engine import commands
     from bulk.ledger.view import LedgerView
+    from bulk.manifest.settings import item_limit
     from bulk.report.run_state import run_state_of
 
-    run_state = run_state_of(LedgerView(run_dir), Clock().now())
-    if run_state.state == "complete" and not run_state.is_to_retry:
-        output.say(f"There is nothing to retry in {run_dir}: every item succeeded or was unchanged.")
-        return run_state.exit_code
+    view = LedgerView(run_dir)
+    run_state = run_state_of(view, Clock().now())
+    if run_state.state == "complete":
+        again.require([job.name for job in run_state.jobs])
+        why = "" if run_state.is_to_retry else "every item succeeded or was unchanged"
+        if not why and not _is_any_chosen(view, again, item_limit(overrides)):
+            why = "no item that did not succeed is among those that were asked for"
+        if why:
+            output.say(f"There is nothing to retry in {run_dir}: {why}.")
+            return run_state.exit_code
     showing = foreground.remembered(run_dir, showing)
 
     async def start(display: "Display", cache: Path | None) -> "Report":
@@ -93,6 +102,20 @@ def retry(
         )
 
     return foreground.run(start, run_dir, **showing)
+
+
+def _is_any_chosen(view: "LedgerView", again: "Again", limit: int | None) -> bool:
+    """Return whether a retry would run any item of a complete run again."""
+    from bulk.model import ErrorCode
+
+    kinds, codes, _ = again.chosen([name for name, _, _ in view.identity().jobs])
+    for job in again.jobs or (None,):
+        for line in view.finished(kinds=kinds, job=job):
+            code = line["error"]["code"] if line["error"] else ""
+            is_chosen = code != ErrorCode.SUPERSEDED and (not codes or code in codes)
+            if is_chosen and (limit is None or line["index"] < limit):
+                return True
+    return False
 
 
 def _outcomes(only: str | None) -> tuple[str, ...]:

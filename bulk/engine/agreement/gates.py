@@ -43,17 +43,20 @@ def decide(
     Raises:
         BulkError: the file can't be written.
     """
+
+    def decided(found: Gates) -> Gates:
+        return Gates(
+            opened=max(found.opened, opened),
+            accepted=found.accepted | accepted,
+            opens_at=found.opens_at if opens_at is None else opens_at,
+        )
+
     found = read_gates(run_dir)
-    decided = Gates(
-        opened=max(found.opened, opened),
-        accepted=found.accepted | accepted,
-        opens_at=found.opens_at if opens_at is None else opens_at,
-    )
-    if decided == found:
+    if decided(found) == found:
         return
     try:
-        with replacing(run_dir / NAME) as file:
-            file.write(msgspec.json.encode(decided) + b"\n")
+        with replacing(run_dir / NAME) as file:  # what another process has decided meanwhile holds too
+            file.write(msgspec.json.encode(decided(read_gates(run_dir))) + b"\n")
     except OSError as error:
         raise unusable(run_dir, error) from error
 

@@ -129,8 +129,23 @@ def read_plan(path: Path) -> PlanFile:
     return plan
 
 
-def approved(plan: PlanFile, who: str, now: float) -> PlanFile:
-    """Return the plan with the approval of `who`."""
+def approve(path: Path, who: str, now: float) -> PlanFile:
+    """Write the approval of `who` into the plan in a file, and return that plan.
+
+    Raises:
+        BulkError: the file can't be read or written, or does not hold a plan as it was written.
+    """
+    read_plan(path)  # before anything is made beside it
+    try:
+        with replacing(path) as file:  # nobody puts another plan there between the two
+            plan = _approved(read_plan(path), who, now)
+            file.write(_text(plan))
+    except OSError as error:
+        raise UsageError(f"{path} can't be written: {error.strerror}") from None
+    return plan
+
+
+def _approved(plan: PlanFile, who: str, now: float) -> PlanFile:
     return msgspec.structs.replace(plan, approval=Approval(who=who, at=now, seal=_seal(plan.digest, who, now)))
 
 

@@ -1,7 +1,6 @@
 """`async with bulk.Engine(...) as engine`, then `map` or `run` (interface.md §6)."""
 
 import os
-import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import islice
@@ -26,6 +25,7 @@ from bulk.ledger.records import Finished
 from bulk.manifest.reading import read_manifest
 from bulk.operation import AnyOperation
 from bulk.report.fold import Report
+from bulk.storage.scratch import scratch_folder
 
 FEED_MOST = 1_000
 """At most this many outcomes are held for a slow reader before the run waits for the reader (count)."""
@@ -153,8 +153,8 @@ class Engine:
             if isinstance(items, StagedItems):
                 staged = items
             else:
-                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bulk-map-"))
-                staged = await stage_async(Path(folder), operation_of(operation), items)
+                folder = stack.enter_context(scratch_folder("map"))
+                staged = await stage_async(folder, operation_of(operation), items)
             place = MapDirectory(staged, None if run_dir is None else Path(run_dir))
             await anyio.to_thread.run_sync(place.prepare)
             earlier = place.finished_before()

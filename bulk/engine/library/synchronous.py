@@ -9,7 +9,6 @@ import asyncio
 import functools
 import importlib.util
 import signal
-import tempfile
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -28,6 +27,7 @@ from bulk.engine.library.staged_items import AnyItem, operation_of, stage
 from bulk.operation import AnyOperation
 from bulk.report.fold import Report
 from bulk.status import RunStatus
+from bulk.storage.scratch import scratch_folder
 
 T = TypeVar("T")
 
@@ -87,8 +87,8 @@ def map(  # noqa: A001
         BulkError: as for `Engine.map`.
         KeyboardInterrupt: Ctrl-C; with `run_dir`, the same call again goes on with the run.
     """
-    with tempfile.TemporaryDirectory(prefix="bulk-map-") as folder:
-        staged = stage(Path(folder), operation_of(operation), items)
+    with scratch_folder("map") as folder:
+        staged = stage(folder, operation_of(operation), items)
         with _Thread(progress).engine(settings) as (thread, engine):
             outcomes = engine.map(staged.operation.name, staged, run_dir=run_dir, progress=thread.tell)
             with closing(thread.each(outcomes)) as each:

@@ -13,9 +13,8 @@ import msgspec
 from bulk.capabilities import FileBefore
 from bulk.engine.execution import execute
 from bulk.engine.origin import Origin
+from bulk.engine.status.unfinished import refuse_unfinished
 from bulk.engine.surroundings import Surroundings
-from bulk.errors import CredentialRefused, RunStopped
-from bulk.exit_codes import COMPLETE, ExitCode
 from bulk.manifest.credential_specs import written
 from bulk.manifest.manifest import Platform
 from bulk.manifest.reading import Overrides, read_manifest
@@ -78,10 +77,7 @@ class Reading:
         manifest = read_manifest(path, Overrides(), {})  # the platform of the run, whatever the environment says
         around = replace(self.around, is_steered=False)
         report = await execute(manifest, Origin.of(manifest), self.folder / run, self.display, self.environ, around)
-        if report.exit_code == ExitCode.CREDENTIAL_REFUSED:
-            raise CredentialRefused("default", report.why)
-        if report.exit_code not in COMPLETE:
-            raise RunStopped(f"the files from before could not all be read: {report.why}; give the same command again")
+        refuse_unfinished(report, "the files from before could not all be read", "; give the same command again")
         read = ((blob, f"{run}/{_SAVED}/{place}") for place, blob in saved.items())
         return {blob: place for blob, place in read if _is_blob(self.folder / place, blob)}
 

@@ -4,7 +4,6 @@ Every item that wrote is looked at again as in a live plan (`live_plan.py`), wit
 write now has moved. A thing that a later item of the same run has written over is not a difference.
 """
 
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -34,6 +33,7 @@ from bulk.operation import Item, Steps
 from bulk.report.tally import label
 from bulk.status import Display, Silence
 from bulk.storage.disk_threads import beside
+from bulk.storage.scratch import scratch_folder
 
 T = TypeVar("T")
 WROTE: Final = frozenset((OutcomeKind.SUCCEEDED,))
@@ -103,8 +103,7 @@ async def look_back(
     origin = Origin.load(run_dir)
     manifest = read_manifest(Path(origin.manifest), origin.overrides(overrides), environ, text_at=run_dir / MANIFEST)
     manifest = replace(manifest, jobs=tuple(_from_here(job, run_dir) for job in manifest.jobs))
-    with tempfile.TemporaryDirectory(prefix="bulk-look-") as folder:
-        place = Path(folder)
+    with scratch_folder("look") as place:
         checked = await check_items(manifest, place, Silence(), around.clock, None)
         if identity_of(checked).items_digest != view.identity().items_digest:
             raise RunDirectoryError("the items are not those of the run any more; put its items files back")

@@ -4,7 +4,6 @@ The ordinary engine does it, so that limits, retries and stored answers count; o
 first write (`bulk/execute/preview.py`). Items that are made from results can't be looked at: they count as pending.
 """
 
-import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,8 +18,8 @@ from bulk.engine.execution import check_items, execute
 from bulk.engine.identity import files_digest, identity_of
 from bulk.engine.migrations.changed_things import Followers
 from bulk.engine.origin import Origin
+from bulk.engine.status.unfinished import refuse_unfinished
 from bulk.engine.surroundings import Surroundings
-from bulk.errors import CredentialRefused, RunStopped
 from bulk.execute.preview import (
     CHANGE,
     CONFLICT,
@@ -32,7 +31,6 @@ from bulk.execute.preview import (
     VERDICTS,
     verdict_of_error,
 )
-from bulk.exit_codes import COMPLETE, ExitCode
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.reading import Overrides, read_manifest
@@ -41,6 +39,7 @@ from bulk.report.fold import Report
 from bulk.report.tally import label
 from bulk.status import Display, Silence
 from bulk.storage.disk_threads import beside
+from bulk.storage.scratch import scratch_folder
 
 NO_DIGEST = bytes(16).hex()
 """The digest of an item of which nothing was seen."""
@@ -88,8 +87,7 @@ async def look_at(
     around = replace(surroundings or Surroundings(handles_signals=True), is_preview=True, cache=cache)
     manifest = read_manifest(path, overrides, environ)
     refuse_standard_input(manifest, "looked at beforehand")
-    with tempfile.TemporaryDirectory(prefix="bulk-look-") as folder:
-        place = Path(folder)
+    with scratch_folder("look") as place:
         checked = await check_items(manifest, place, Silence(), around.clock, None)
         found = await look_in(manifest, place, environ, display, around)
         view = None if found is None else found[0]
@@ -125,10 +123,7 @@ async def look_in(
     if not wanted.jobs:
         return None
     report = await execute(wanted, Origin.of(wanted), place / LOOK, display, environ, around)
-    if report.exit_code == ExitCode.CREDENTIAL_REFUSED:
-        raise CredentialRefused("default", report.why)
-    if report.exit_code not in COMPLETE:
-        raise RunStopped(f"not every item could be looked at: {report.why}")
+    refuse_unfinished(report, "not every item could be looked at")
     return LedgerView(place / LOOK), report
 
 

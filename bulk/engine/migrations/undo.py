@@ -143,6 +143,11 @@ class _Writing:
     def list_path(self) -> Path:
         return self.out.with_name(f"{self.out.stem}.txt")
 
+    @property
+    def _is_begun(self) -> bool:
+        """Whether the folder is there and empty, as a call leaves it that was killed before it wrote anything."""
+        return self.folder.is_dir() and not self.folder.is_symlink() and not any(self.folder.iterdir())
+
     def refuse_existing(self) -> None:
         if self.out.name in ("", "..") or self.out.is_dir():
             raise UsageError(f"{self.out} is a folder; name the file to write with -o, such as undo.yaml")
@@ -152,7 +157,7 @@ class _Writing:
             )
         goes_on = any(self.folder.glob(f"*{_UNREAD}"))  # an earlier call could not read or write all
         for path in (self.out,) if goes_on else (self.out, self.folder, self.list_path):
-            if path.exists() or path.is_symlink():
+            if (path.exists() or path.is_symlink()) and not (path == self.folder and self._is_begun):
                 raise UsageError(f"{path} exists already; name another file with -o, or move it away")
 
     def gather(self, view: LedgerView) -> None:

@@ -1,6 +1,5 @@
 """`bulk rehearse`: what is asked of the platform and of earlier runs before the rehearsal, and the rehearsal itself."""
 
-import tempfile
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -13,13 +12,14 @@ from bulk.engine.commands import ask_budgets, run_manifest
 from bulk.engine.rehearsal.measured import Measured, measured
 from bulk.engine.rehearsal.model_platform import ModelBudget
 from bulk.engine.rehearsal.rehearse import Rehearsed, model_of, rehearse_all
+from bulk.engine.status.unfinished import refuse_unfinished
 from bulk.engine.surroundings import Surroundings
-from bulk.errors import CredentialRefused, RunStopped, UsageError
-from bulk.exit_codes import COMPLETE, ExitCode
+from bulk.errors import UsageError
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import SUCCESSFUL
 from bulk.status import Silence
+from bulk.storage.scratch import scratch_folder
 
 USUAL_S = 0.1
 """How long an answer takes if no latency was learnt (seconds)."""
@@ -88,10 +88,10 @@ async def told(path: Path, given: Given, *, overrides: Overrides, environ: Mappi
         for name, (count, seconds) in given.budgets.items()
     }
     notes: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="bulk-probe-") as folder:
+    with scratch_folder("probe") as folder:
         runs = given.learnt_from
         if given.probes:
-            runs += await _probed(manifest, Path(folder, "run"), overrides, environ, notes)
+            runs += await _probed(manifest, folder / "run", overrides, environ, notes)
         learnt = await anyio.to_thread.run_sync(measured, runs)
     latency_s: float | None = None
     if not given.is_offline:
@@ -151,10 +151,7 @@ async def _probed(
         environ=environ,
         surroundings=around,
     )
-    if report.exit_code == ExitCode.CREDENTIAL_REFUSED:
-        raise CredentialRefused("", f"--probe: {report.why}")
-    if report.exit_code not in COMPLETE:
-        raise RunStopped(f"--probe: {report.why}")
+    refuse_unfinished(report, "--probe")
     failures = sum(count for outcome, count in report.outcomes.items() if outcome not in SUCCESSFUL)
     failed = f"; {failures} of its reads failed, and nothing is learnt from those" if failures else ""
     notes.append(f"--probe sent {report.requests} requests{failed}")

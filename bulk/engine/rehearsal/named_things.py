@@ -4,8 +4,6 @@ Only names are known: organizations, repositories and enterprise teams. What a j
 has a number of its own (a webhook, a ruleset, a configuration) can't be made up.
 """
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from bulk.bundle.checked import refuse_standard_input
@@ -14,6 +12,7 @@ from bulk.check.checking import check
 from bulk.manifest.manifest import Manifest
 from bulk.operation import owner_of
 from bulk.schedule.queues import all_of
+from bulk.storage.scratch import scratch_folder
 
 _README = {"README.md": "# Rehearsal\n"}
 
@@ -29,12 +28,12 @@ def seed_of(manifest: Manifest) -> dict[str, Any]:
     owners: dict[str, set[str]] = {}
     created: set[str] = set()
     teams: set[str] = set()
-    with tempfile.TemporaryDirectory(prefix="bulk-rehearsal-") as folder:
-        checked = check(manifest, Path(folder), stdin=None, progress=lambda _: None)
+    with scratch_folder("rehearsal") as folder:
+        checked = check(manifest, folder, stdin=None, progress=lambda _: None)
         for job in manifest.jobs:
             if job.derivation is not None:
                 continue  # made from results: these items are not known yet
-            for entry in all_of(EntryStream(checked, job.number, Path(folder))):
+            for entry in all_of(EntryStream(checked, job.number, folder)):
                 owner, repository, enterprise = owner_of(entry.item)
                 if owner and not enterprise:
                     owners.setdefault(owner, set()).update({repository} - {""})

@@ -6,7 +6,6 @@ the platform now, unless they were given; latencies are learnt from earlier runs
 
 import functools
 import random
-import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,6 +32,7 @@ from bulk.ledger.records import Entry, Record
 from bulk.manifest.manifest import Job, Manifest
 from bulk.schedule.job_progress import JobProgress
 from bulk.status import Silence
+from bulk.storage.scratch import scratch_folder
 
 TOKEN = "rehearsal-" + "0" * 20
 TICK_S = 60.0
@@ -293,8 +293,7 @@ def rehearse_all(
     Raises:
         ManifestError: an item can't be used.
     """
-    with tempfile.TemporaryDirectory(prefix="bulk-rehearsal-") as folder:
-        place = Path(folder)
+    with scratch_folder("rehearsal") as place:
         checked = check(manifest, place)
         stood_in, notes = stand_ins(checked, assumed)
         has_stand_ins = any(job.derivation for job in manifest.jobs)

@@ -9,10 +9,8 @@ file and out of it again: millions of items cost disk, not memory. Source: inter
 import contextlib
 import hashlib
 import sqlite3
-import tempfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -28,6 +26,7 @@ from bulk.report.diff.diff_record import KINDS, Change, Ending, JobDiff, Side, S
 from bulk.report.diff.field_changes import FieldDifference, FieldRules, canonical, differences, rules_of, without
 from bulk.report.render.formatting import counted
 from bulk.report.run_state import RunState, run_state_of
+from bulk.storage.scratch import scratch_folder
 
 COMPARED = ("id", "item", "outcome", "error", "result")
 """The parts of a line of `results.jsonl` that are compared."""
@@ -125,9 +124,9 @@ def compare(
         if part not in COMPARED or bool(dot) != bool(inner) or name == "item":
             raise UsageError(f"--ignore {name}: expected a field such as result.updated_at or error.message")
     run_states = _ended(old, now), _ended(new, now)
-    with tempfile.TemporaryDirectory(prefix="bulk-diff-", ignore_cleanup_errors=True) as folder:
+    with scratch_folder("diff") as folder:
         try:
-            with contextlib.closing(sqlite3.connect(Path(folder) / "diff.db", isolation_level=None)) as connection:
+            with contextlib.closing(sqlite3.connect(folder / "diff.db", isolation_level=None)) as connection:
                 connection.executescript(
                     "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000; BEGIN;" + _SCHEMA
                 )

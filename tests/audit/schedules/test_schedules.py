@@ -318,3 +318,14 @@ def test_no_path_or_option_ends_a_line(form, where, letter):
     times, now = times_of("30 2 * * *", "UTC"), datetime(2027, 2, 20, 12, tzinfo=UTC)
     with pytest.raises(UsageError, match=f"--emit {form}: .* holds a character that no line of it can have; rename it"):
         emit(form, times, replace(AUDITED, **given), now)
+
+
+def test_no_path_is_an_expression_of_actions():
+    """Actions would put the value of what stands in `${{ }}` in its place; a shell gets the path as it is."""
+    audited = replace(AUDITED, manifest=Path("/srv/a ${{ github.actor }} '${{{b.yaml"), options=("--var=x=$${{1}}",))
+    times, now = times_of("30 2 * * *", "UTC"), datetime(2027, 2, 20, 12, tzinfo=UTC)
+    (workflow,) = emit("actions", times, audited, now).files.values()
+    (command,) = (step["run"] for step in YAML(typ="safe").load(workflow)["jobs"]["audit"]["steps"][3:])
+    assert "${{" not in command
+    words = subprocess.run(["sh", "-c", f"printf '%s\\n' {command}"], capture_output=True, text=True, check=True).stdout
+    assert words.splitlines() == audited.command(["bulk"], audited.manifest.name, "audits")

@@ -1,7 +1,9 @@
 """`bulk tables` and `bulk sql` over a real run: what they give, and what they refuse."""
 
 import json
+import signal
 import sqlite3
+import sys
 
 import duckdb
 import pytest
@@ -184,3 +186,34 @@ def test_a_path_that_is_a_pattern_is_refused(home):
     ran = home.run("tables", "night", "--to", "parquet", "--out", "a[1]")
     assert (ran.exit_code, "where a path holds [ or ]" in ran.err) == (2, True)
     assert not (home.folder / "a[1]").exists()
+
+
+KILLED = """
+import os, signal, sys
+from bulk.audit.tables import asking, sqlite_tables
+
+def killing(real):
+    def run(*args):
+        real(*args)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run
+
+sqlite_tables._write = killing(sqlite_tables._write)
+asking.run = killing(asking.run)
+from bulk.cli.app import main
+main(["tables", "night", "--to", sys.argv[1], "--out", sys.argv[2]])
+"""
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("kind", ["parquet", "duckdb", "sqlite"])
+def test_tables_of_a_killed_process_are_not_there(home, kind):
+    """Nothing stands in their place that could be taken for all of them, and the same command writes them."""
+    out = f"killed/{kind}.tables"
+    ran = home.run_any([sys.executable, "-c", KILLED, kind, out])
+    assert ran.exit_code == -signal.SIGKILL, ran.err
+    assert not (home.folder / out).exists()
+    again = home.run("tables", "night", "--to", kind, "--out", out)
+    assert again.exit_code == 0, again.err
+    assert [path.name for path in (home.folder / "killed").iterdir() if path.name.startswith(".")] == []
+    assert str(home.folder / out).rpartition("/")[2] in again.out

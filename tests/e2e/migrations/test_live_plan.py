@@ -2,6 +2,7 @@
 
 import base64
 import json
+import signal
 import time
 import urllib.request
 from pathlib import Path
@@ -110,6 +111,21 @@ def test_a_plan_holds_for_its_platform_and_names_commands_that_can_be_copied(tmp
         assert (ran.exit_code, writes(sandbox)) == (8, []), ran.err
         assert f"was made for {sandbox.base_url}, and --base-url or BULK_BASE_URL names http://127.0.0.1:1" in ran.err
         assert f"bulk plan '{home.folder}/a manifest.yaml' --live -o 'F 1.plan'" in ran.err
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_look_that_a_signal_ends_says_so_by_its_exit_code(tmp_path: Path, home: Home, name: str) -> None:
+    """It is that of the signal, as of a run; there is no plan."""
+    with served(
+        tmp_path / "sandbox", "--rate-limit", "off", "--latency", "300", seed={"repositories": FLEET}
+    ) as sandbox:
+        files(sandbox, home)
+        with home.running("plan", "manifest.yaml", "--live", "-o", "f.plan") as process:
+            wait_for(lambda: bool(sandbox.requests()), process)
+            process.send_signal(getattr(signal, name))
+            _, said = process.communicate()
+            assert (process.returncode, f"interrupted by {name}" in said) == (128 + getattr(signal, name), True), said
+    assert not (home.folder / "f.plan").exists()
 
 
 def test_an_item_that_was_equal_is_not_overwritten(tmp_path: Path, home: Home) -> None:

@@ -52,6 +52,23 @@ def test_what_another_undo_has_written_stays(tmp_path: Path, home: Home) -> None
         assert [line["item"]["path"] for line in home.results("undoing")] == ["README.md"]
 
 
+def test_a_call_that_was_killed_at_its_very_beginning_is_made_up_for(tmp_path: Path, home: Home) -> None:
+    """It leaves an empty folder and a part of a file; the same command goes on. A link to a folder is not its own."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
+        home.manifest(sandbox.base_url, {"files": write("README.md")}, "one.yaml")
+        assert home.run("run", "one.yaml", "--run-dir", "one", *QUIET).exit_code == 0
+        (home.folder / "empty").mkdir()
+        (home.folder / "linked.d").symlink_to("empty")
+        told = home.run("undo", "one", "-o", "linked.yaml", *QUIET)
+        assert (told.exit_code, "linked.d exists already" in told.err) == (2, True), told.err
+        (home.folder / "undo.d").mkdir()
+        (home.folder / "undo.yaml.part").write_text("version")
+        told = home.run("undo", "one", "-o", "undo.yaml", *QUIET)
+        assert (told.exit_code, "undo: 1 item in 1 job" in told.out) == (0, True), told.err
+        assert home.run("check", "undo.yaml").exit_code == 0
+        assert not (home.folder / "undo.yaml.part").exists()
+
+
 def test_credentials_and_limits_of_an_undo_are_those_of_its_run(tmp_path: Path, home: Home) -> None:
     """Also where a credential is a map, or a command with what looks like a variable that reads what lies beside the
     manifest, and whatever the environment says; of the limits those that are for the platform and for others."""

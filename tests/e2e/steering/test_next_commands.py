@@ -208,6 +208,29 @@ def test_nothing_to_do_is_said(home: Home, sandbox: Served) -> None:
     assert {path.name: path.stat().st_mtime_ns for path in (home.folder / PLACE).iterdir()} == before
 
 
+def test_a_retry_of_what_is_not_there_changes_nothing(home: Home, sandbox: Served) -> None:
+    """Where no item fits, that is said, with the exit code of the run; no process of it is added."""
+    good, bad = ({"owner": "acme-fleet", "repo": name} for name in (*fleet(150, 151), "no-such-repository"))
+    jobs = {
+        name: {"operation": "readme.get", "items": items} for name, items in (("good", [good]), ("bad", [good, bad]))
+    }
+    home.manifest("https://code.example.com/api/v3", jobs)
+    assert home.run(*started_with(sandbox)).exit_code == 1
+    before = {path.name: path.read_bytes() for path in (home.folder / PLACE).iterdir() if path.is_file()}
+    for options in (
+        ("--job", "good"),
+        ("--only", "unknown"),
+        ("--job", "bad", "--code", "forbidden"),
+        ("--job", "bad", "--limit", "1"),
+        ("--code", "superseded"),
+    ):
+        retried = home.run("retry", PLACE, *options)
+        assert (retried.exit_code, "nothing to retry" in retried.err) == (1, True), (options, retried)
+        assert {path.name: path.read_bytes() for path in (home.folder / PLACE).iterdir() if path.is_file()} == before
+    assert home.run("retry", PLACE, "--job", "nothing").exit_code == 2
+    assert "nothing to retry" not in home.run("retry", PLACE, "--job", "bad").err
+
+
 def test_resume_of_what_is_no_run(home: Home) -> None:
     """A folder that holds no run is refused with exit 5."""
     (home.folder / "empty").mkdir()

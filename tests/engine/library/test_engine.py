@@ -162,8 +162,8 @@ async def test_errors_name_the_item_and_no_file_of_ours(sandbox: Served, tmp_pat
                 with pytest.raises(ManifestError, match=message) as caught:
                     async for _ in engine.map("contents.put", bad, run_dir=run_dir):
                         pass
-                for hidden in ("bulk-map-", "stdin", "manifest.yaml", "items.jsonl", "jobs.map", "allow_overwrites"):
-                    assert hidden not in str(caught.value)
+                hidden = ("bulk-scratch-", "stdin", "manifest.yaml", "items.jsonl", "jobs.map", "allow_overwrites")
+                assert not [words for words in hidden if words in str(caught.value)]
 
 
 async def test_a_file_of_an_item_is_seen_from_the_callers_folder(

@@ -60,8 +60,8 @@ def test_a_look_that_fails_is_no_conflict(folder: Path, fate: Fate) -> None:
             assert told.startswith("! ")
             assert "the look failed: " in told
             is_open = True
-            agreed = plan_file.approved(look.plan, "somebody", look.plan.made_at)
-            plan_file.write_plan(agreed, folder / "F.plan")
+            plan_file.write_plan(look.plan, folder / "F.plan")
+            agreed = plan_file.approve(folder / "F.plan", "somebody", look.plan.made_at)
             approve = planned_run.approval_of(agreed, folder / "F.plan", made.run_dir(manifest), made.clock)
             assert (await made.run(manifest, approve=approve)).exit_code == 1
             ended = {line["index"]: (line["error"] or {}).get("code") for line in made.lines(manifest)}

@@ -97,8 +97,8 @@ class Planning:
 
     def _run(self, manifest: Path, look: Look) -> None:
         path, clock = self.folder / "F.plan", self.stage.world.clock
-        agreed = plan_file.approved(look.plan, "somebody", look.plan.made_at)
-        plan_file.write_plan(agreed, path)
+        plan_file.write_plan(look.plan, path)
+        agreed = plan_file.approve(path, "somebody", look.plan.made_at)
         run_dir = self.stage.world.run_dir(manifest)
         approve = planned_run.approval_of(agreed, path, run_dir, clock)
         self.stage.start(lambda: self.stage.world.run(manifest, approve=approve))

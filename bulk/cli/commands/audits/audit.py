@@ -16,6 +16,8 @@ from bulk.errors import RunDirectoryError, UsageError
 from bulk.exit_codes import STOPPED_EARLY
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from bulk.audit.history import History
     from bulk.audit.result import AuditResult
     from bulk.engine.agreement.approval import Approve
@@ -179,7 +181,12 @@ def notify(run: Path, *, again: bool) -> int:
     targets = () if manifest.audit is None else manifest.audit.notify
     if not targets:
         raise UsageError(f"{origin.manifest} names nobody to tell: write audit.notify")
-    is_told = _tell(result, history, Path(origin.manifest).parent, targets, is_again=again)
+    told = list[str]()
+    is_told = _tell(result, history, Path(origin.manifest).parent, targets, is_again=again, tell=told.append)
+    for line in told:
+        output.say(line)
+    if is_told and not told:
+        output.say("nobody is left to tell: each was told or tried before, or does not want it; --again tells them")
     return 0 if is_told else 1
 
 
@@ -235,12 +242,21 @@ def _print(result: "AuditResult", kind: str, out: Path | None) -> None:
         raise RunDirectoryError(f"--out {out}: {error.strerror}") from error
 
 
-def _tell(result: "AuditResult", history: "History", folder: Path, targets: Any, *, is_again: bool = False) -> bool:
+def _tell(
+    result: "AuditResult",
+    history: "History",
+    folder: Path,
+    targets: Any,
+    *,
+    is_again: bool = False,
+    tell: "Callable[[str], None]" = lambda _: None,
+) -> bool:
     from bulk.audit.notify.sending import notify as sending
     from bulk.audit.notify.sending import unsettled
     from bulk.clock import Clock
 
-    warnings = list(sending(targets, result, history, os.environ, folder, now=Clock().now(), is_again=is_again))
+    now = Clock().now()
+    warnings = list(sending(targets, result, history, os.environ, folder, now=now, is_again=is_again, tell=tell))
     for warning in warnings:
         output.say(f"warning: {warning}")
     for name in unsettled(history, result.night.run):

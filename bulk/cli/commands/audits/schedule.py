@@ -152,10 +152,9 @@ def _write(folder: Path, files: dict[str, str]) -> None:
     """Write the files, all or none; those that are there with the same content stay, and no other is overwritten."""
     from bulk.storage.new_files import arriving
 
-    new = [name for name, content in files.items() if not _holds(folder / name, content)]
     try:
         with arriving(folder) as part:
-            for name in new:
+            for name in (name for name, content in files.items() if not _holds(folder / name, content)):
                 (part / name).parent.mkdir(parents=True, exist_ok=True)
                 (part / name).write_text(files[name], encoding="utf-8")
     except FileExistsError as error:

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,6 +87,7 @@ def worker(
         credentials = _sources(overrides)
     except ValueError as error:
         raise UsageError(f"bulk worker: {error}") from None
+    _open_once(credentials)
     places = None if secrets is None else SecretPlaces(secrets.resolve(), None)
     if logging.getLogger().level > logging.INFO:
         logging.getLogger("bulk.cluster").setLevel(logging.INFO)
@@ -94,6 +96,25 @@ def worker(
         one = Worker(settings)
         event_loop.run(lambda: one.run(lambda: output.say(f"worker {one.name} waits for runs in {store}")))
     return 0
+
+
+def _open_once(sources: dict[str, str]) -> None:
+    """Open every variable and file that a source names, because a worker without a token would wait for ever.
+
+    Raises:
+        CredentialMissing: one of them is missing, or not private.
+    """
+    from bulk.manifest.credential_specs import AppSpec, TokenSpec, kind_of, spec_of
+    from bulk.platform.auth.app_keys import PrivateKey
+    from bulk.platform.auth.credentials import Credential
+
+    for name, source in sources.items():
+        app, token = spec_of(source, AppSpec), spec_of(source, TokenSpec)
+        kind: type[Credential] = Credential if app is None else PrivateKey
+        places = app.keys if app is not None else (token.source,) if token is not None else (source,)
+        for place in places:
+            if not kind_of(place) and not place.startswith("command:"):
+                kind(name, place, os.environ, Path.cwd()).raw()
 
 
 def _sources(overrides: "Overrides") -> dict[str, str]:

@@ -1,7 +1,6 @@
 """`bulk credentials check`: what each credential of a manifest may do, before anything is sent."""
 
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import click
 from bulk.cli import event_loop, output
 from bulk.cli.logs import Command
 from bulk.cli.options import MANIFEST, PLATFORM, as_json, overriding
+from bulk.storage.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from bulk.engine.credentials.credential_check import CredentialRow
@@ -47,10 +47,10 @@ def check(*, manifest: Path, is_probing: bool, overrides: "Overrides", as_json: 
     async def asked() -> tuple[list["CredentialRow"], list["OwnerRow"]]:
         if not is_probing:
             return await check_credentials(found, made, clock), []
-        with tempfile.TemporaryDirectory(prefix="bulk-probe-") as folder:
-            checked = await check_items(found, Path(folder), Silence(), clock, None)
+        with scratch_folder("probe") as folder:
+            checked = await check_items(found, folder, Silence(), clock, None)
             rows = await check_credentials(found, made, clock)
-            return rows, await probe_owners(checked, made, Path(folder), clock, os.environ)
+            return rows, await probe_owners(checked, made, folder, clock, os.environ)
 
     rows, owners = event_loop.run(asked)
     if as_json:

@@ -29,12 +29,10 @@ def approve(plan: Path, *, wave: int | None, store: str | None) -> int:
     from bulk.clock import Clock
     from bulk.engine.agreement import plan_file
 
-    found = plan_file.read_plan(plan)
-    agreed = plan_file.approved(found, plan_file.user(), Clock().now())
-    plan_file.write_plan(agreed, plan)
-    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in found.counts.items() if count)
+    agreed = plan_file.approve(plan, plan_file.user(), Clock().now())
+    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in agreed.counts.items() if count)
     assert agreed.approval is not None, "it was just given"
-    output.out(f"approved by {agreed.approval.who}: {counts or 'nothing to look at'}; digest {found.digest}")
+    output.out(f"approved by {agreed.approval.who}: {counts or 'nothing to look at'}; digest {agreed.digest}")
     output.say("Next: " + shlex.join(["bulk", "run", str(plan)]))
     return 0
 

@@ -2,11 +2,11 @@
 
 import dataclasses
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bulk.cli import foreground, sandbox_process
+from bulk.storage.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
@@ -40,8 +40,8 @@ def run(manifest: Path, overrides: "Overrides") -> int:
     options = ("--rate-limit", "off", "--vendor", read.platform.vendor)
     is_first = not commands.RUNS.exists()
     with (
-        tempfile.TemporaryDirectory(prefix="bulk-sandbox-") as folder,
-        sandbox_process.running(Path(folder), seed, *options) as (base_url, _),
+        scratch_folder("sandbox") as folder,
+        sandbox_process.running(folder, seed, *options) as (base_url, _),
     ):
         place = commands.new_run_dir(f"{read.name}-sandbox", Clock())
         there = dataclasses.replace(overrides, base_url=base_url, credentials=sources, credentials_file=None)

@@ -35,7 +35,7 @@ def watch(run_dir: Path, *, store: str | None, progress: str, is_events: bool, a
     """
     if store is not None:
         if is_events or after is not None:
-            raise UsageError("--events and --after are for run directories, not for runs of a store")
+            raise UsageError("--events and --after are for run directories, not for runs of a store; export it first")
         return stored_steering.watch(str(run_dir), store, progress)
     if is_events:
         if progress != "auto":
