@@ -117,7 +117,7 @@ class SendRate:
         way = (now - self._grown_from) / back_s - 1.0
         if way < 1.0:
             return self.ceiling + (self.ceiling - self.low if way < 0.0 else DEPTH * self.ceiling) * way**3
-        return self.ceiling * (1.0 + DEPTH) * 2.0 ** min(30.0, (way - 1.0) * back_s / AGAIN_S)
+        return self.ceiling * (1.0 + DEPTH) * math.exp2(min(30.0, (way - 1.0) * back_s / AGAIN_S))
 
     def wait_s(self, now: float) -> float:
         """Return how long the next request has to wait (seconds)."""
@@ -136,6 +136,6 @@ class SendRate:
                 self._begin(now, self.answers)
                 return
         elif not self.ceiling:
-            self.low *= 2.0 ** min(1.0 / DOUBLED_REQUESTS, since_s / DOUBLED_S)
+            self.low *= math.exp2(min(1.0 / DOUBLED_REQUESTS, since_s / DOUBLED_S))
         self._rate = min(JUMP * self._rate, self._aim(now))
         self._next_at = max(self._next_at, now - SLACK_S) + 1.0 / self._rate
