@@ -57,7 +57,7 @@ _READ, _ACCEPTED = Effect.READ, VerdictKind.ACCEPTED
 _REFUSED = failed(ErrorCode.UNAUTHORIZED, "the platform does not take the credential any more")
 _FAILED, _UNCHANGED = OutcomeKind.FAILED, OutcomeKind.UNCHANGED
 _IN_DOUBT = (VerdictKind.SERVER_ERROR, VerdictKind.BUSY, VerdictKind.BAD_RESPONSE)
-_LIMITED = (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY)
+_LIMITED = (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY, VerdictKind.THROTTLED)
 
 
 class _Again(msgspec.Struct, frozen=True):

@@ -119,6 +119,10 @@ class WriteLoop:
                 self._limited += 1
                 self._context.is_bound = self._has_left or not request.effect.may_repeat_at_once
                 self.is_to_be_settled = settles(request, tried)
+            elif kind is VerdictKind.THROTTLED and self._limited < LIMITED_TRIES:
+                self._limited += 1
+                self.is_to_be_settled = settles(request, tried)
+                await sender.pause(pause_s(min(8, self._limited), dice.random()), WaitReason.BUSY, tried.error)
             elif kind is VerdictKind.UNEXPLAINED and self._unexplained + 1 < UNEXPLAINED_TRIES:
                 seconds = unexplained_pause_s(self._unexplained, dice.random())
                 self._unexplained += 1

@@ -79,7 +79,7 @@ def follow(
             if wait_s is not None:
                 _obey(permit, wait_s, now)
             _limited(permit, now, unexplained_s)
-        case VerdictKind.LIMITED_SECONDARY | VerdictKind.UNEXPLAINED:
+        case VerdictKind.LIMITED_SECONDARY | VerdictKind.UNEXPLAINED | VerdictKind.THROTTLED:
             if verdict.kind is VerdictKind.LIMITED_SECONDARY and (queue.bucket is None or queue.bucket.available > 0):
                 _begin_small(permit, now)
             _heed(permit, verdict, now, unexplained_s)
@@ -111,6 +111,8 @@ def _heed(permit: Permit, verdict: Verdict, now: float, unexplained_s: float) ->
         return
     if verdict.kind is VerdictKind.LIMITED_SECONDARY:
         account.back_off(now, unexplained_s)
+    elif verdict.kind is VerdictKind.THROTTLED and account.wordless.is_over:
+        account.back_off(now, unexplained_s)  # nothing is served at all, and for longer than a rate would explain
     elif permit.queue.bucket is None or permit.queue.bucket.available > 0:
         _wait_together(permit, now)
     account.ask_soon()

@@ -74,6 +74,7 @@ class VerdictKind(StrEnum):
     LOCKED_OUT = "locked-out"  # credentials are rejected for a while, also valid ones
     LIMITED_PRIMARY = "limited-primary"  # the bucket is empty
     LIMITED_SECONDARY = "limited-secondary"  # too much at once
+    THROTTLED = "throttled"  # a 429 without a word, as of a front end: requests come too fast
     UNEXPLAINED = "unexplained"  # a 403 without a reason: limit or permission
     BUSY = "busy"  # the request was not carried out, but will be accepted later
     SERVER_ERROR = "server-error"  # a 5xx, or the answer of a proxy that gave up: a write may have happened
@@ -285,6 +286,9 @@ def _limited(reply: Reply) -> Verdict | None:
     if phrases.is_primary_limit(said) or (remaining is not None and remaining <= 0):
         return _said(reply, VerdictKind.LIMITED_PRIMARY, ErrorCode.RATE_LIMITED)
     if reply.status == 429 or "retry-after" in headers:
+        if "retry-after" not in headers and remaining is None and not isinstance(reply.body, dict):
+            # the platform's own limits speak JSON, and name a time or what is left
+            return _said(reply, VerdictKind.THROTTLED, ErrorCode.RATE_LIMITED)
         return _said(reply, VerdictKind.LIMITED_SECONDARY, ErrorCode.RATE_LIMITED)
     return None if _is_explained(reply.body) else _said(reply, VerdictKind.UNEXPLAINED, ErrorCode.FORBIDDEN)
 

@@ -72,13 +72,14 @@ def test_who_pauses(kind: VerdictKind, wait_s: float | None) -> None:
         assert (account.lockouts, account.trust, account.must_ask) == (1, Trust.UNPROVEN, True)
         assert account.quiet_until == NOW + 900.0
         return
-    is_limit = kind in (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY, VerdictKind.UNEXPLAINED)
+    wordless = VerdictKind.UNEXPLAINED, VerdictKind.THROTTLED
+    is_limit = kind in (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY, *wordless)
     assert account.quiet_until == (NOW + 7.0 if is_limit and wait_s else 0.0)
     is_struck = kind is VerdictKind.LIMITED_SECONDARY and wait_s is None
     paused_s = 7.0 if is_limit and wait_s else FIRST_S if is_struck else 0.0
     assert account.paused_until == (NOW + paused_s if paused_s else 0.0)
     assert account.backoffs == is_struck
-    is_explained_later = kind is VerdictKind.UNEXPLAINED and wait_s is None
+    is_explained_later = kind in wordless and wait_s is None
     assert account.must_ask is (kind is VerdictKind.LIMITED_PRIMARY or is_struck or is_explained_later)
     if wait_s and is_limit:
         assert account.paused_why == "limit of default (Retry-After)"

@@ -97,7 +97,14 @@ TABLE = [
     (403, says("The app 'too many failed login attempts exceeded' is not installed"), {}, K.REFUSED, C.FORBIDDEN),
     (422, says("Name 'work in progress' has been taken"), {}, K.REFUSED, C.VALIDATION_FAILED),
     (422, says("Branch in progress is protected"), {}, K.REFUSED, C.VALIDATION_FAILED),
-    (429, None, {}, K.LIMITED_SECONDARY, C.RATE_LIMITED),
+    (429, says("Slow down"), {}, K.LIMITED_SECONDARY, C.RATE_LIMITED),
+    (429, {}, {}, K.LIMITED_SECONDARY, C.RATE_LIMITED),
+    (429, None, {"retry_after": "3"}, K.LIMITED_SECONDARY, C.RATE_LIMITED),
+    (429, None, {"retry_after": "soon"}, K.LIMITED_SECONDARY, C.RATE_LIMITED),
+    (429, None, {"x_ratelimit_remaining": "12"}, K.LIMITED_SECONDARY, C.RATE_LIMITED),
+    # a front end says nothing
+    (429, None, {}, K.THROTTLED, C.RATE_LIMITED),
+    (429, "slow down", {}, K.THROTTLED, C.RATE_LIMITED),
     (429, says("Not now"), {"x_ratelimit_remaining": "12"}, K.LIMITED_SECONDARY, C.RATE_LIMITED),
     # the server suffers (failures.md rows 24 and 25)
     (503, None, {"retry_after": "3"}, K.BUSY, C.SERVER_ERROR),
@@ -153,7 +160,8 @@ def test_limits_come_before_what_an_operation_accepts():
         K.UNAUTHORIZED: verdict(401, None, greedy),
         K.LOCKED_OUT: verdict(403, says("Too many login attempts."), greedy),
         K.LIMITED_PRIMARY: verdict(403, says("API rate limit exceeded"), greedy),
-        K.LIMITED_SECONDARY: verdict(429, None, greedy),
+        K.LIMITED_SECONDARY: verdict(429, says("Slow down"), greedy),
+        K.THROTTLED: verdict(429, None, greedy),
         K.UNEXPLAINED: verdict(403, None, greedy),
         K.BUSY: verdict(422, says("Another rename is in progress"), greedy),
     }

@@ -51,7 +51,7 @@ class Patience:
         self._is_last_unexplained = tried.kind is VerdictKind.UNEXPLAINED
         if tried.kind is VerdictKind.UNEXPLAINED:
             self._unexplained += 1
-        elif tried.kind in WAITED_FOR:
+        elif tried.kind in WAITED_FOR or tried.kind is VerdictKind.THROTTLED:
             self._limited += 1
         elif tried.failure is None or tried.failure.kind is FailureKind.LOST:
             self._tries += 1

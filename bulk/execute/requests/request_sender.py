@@ -31,6 +31,7 @@ from bulk.execute.requests.redirects import (
 )
 from bulk.execute.requests.retry_budget import Served
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
+from bulk.govern.concurrency.send_rate import SendRate
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Permit
 from bulk.govern.poll_intervals import PollIntervals
@@ -69,6 +70,8 @@ class RequestSender:
         governor.concurrency.cap(transport.most_in_flight)
         self.polls = PollIntervals()
         self._moves, self._own_limits = Moves(), OwnLimits()
+        self._reads, self._writes = SendRate(), SendRate()
+        self._read_turn, self._write_turn = anyio.Lock(), anyio.Lock()
         self.wait_reasons = WaitReasons()
         self._draining = draining
         self.requests = 0
@@ -84,6 +87,9 @@ class RequestSender:
         if permit is None:
             self.step_aside(tally)
             permit = governor.permit_nowait(queue, context.is_settling) or await self._waited_for(context)
+        rate = self._reads if request.effect is _READ else self._writes
+        if rate.is_bound:
+            permit = await self._in_turn(rate, context, permit)
         if self._own_limits.told:
             permit = await self._behind_others(request, context, permit)
         # a stored answer belongs to the token that got it: after a renewal no stored answer is used, unless it is known
@@ -159,10 +165,28 @@ class RequestSender:
                 self._clock.monotonic(),
             )
             verdict = self._own_limits.judged(request, verdict, good, in_flight, now)
+        rate = self._reads if request.effect is _READ else self._writes
+        rate.answers += 1
+        if verdict.kind is VerdictKind.THROTTLED:
+            rate.refused(permit.granted, self._clock.monotonic())
         self._governor.answered(permit, answer, verdict)
         if verdict.kind is VerdictKind.BAD_RESPONSE:
             self._transport.distrust()
         return verdict
+
+    async def _in_turn(self, rate: SendRate, context: RequestContext, permit: Permit) -> Permit:
+        """Return a permit when a request may leave at the rate that is let through."""
+        turn, clock = self._read_turn if rate is self._reads else self._write_turn, self._clock
+        if not turn.locked() and rate.wait_s(clock.monotonic()) <= 0.0:
+            rate.take(clock.monotonic())
+            return permit
+        self.step_aside(context.tally)
+        self._governor.return_unused(permit)
+        async with turn:
+            while rate.is_bound and (wait_s := rate.wait_s(clock.monotonic())) > 0.0:
+                await self.pause(wait_s, WaitReason.RATE)
+            rate.take(clock.monotonic())
+        return self._governor.permit_nowait(context.queue, context.is_settling) or await self._waited_for(context)
 
     async def _behind_others(self, request: Request, context: RequestContext, permit: Permit) -> Permit:
         """Return a permit once others have gone first, or as soon as this request need not wait alone any more."""

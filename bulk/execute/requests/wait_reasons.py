@@ -24,6 +24,7 @@ class WaitReason(StrEnum):
     BUSY = "next try of what the platform is busy with"
     UNEXPLAINED = "next try after a refusal without a reason"
     READ = "next try of a read"
+    RATE = "the rate at which requests are let through"
     LOOK = "next look at what takes its time"
     GATE = "gate of the next wave"
 
@@ -36,6 +37,7 @@ KINDS: Mapping[WaitReason, WaitKind] = MappingProxyType(
         WaitReason.BUSY: WaitKind.RETRY_AFTER,
         WaitReason.UNEXPLAINED: WaitKind.RETRY_AFTER,
         WaitReason.READ: WaitKind.RETRY_AFTER,
+        WaitReason.RATE: WaitKind.RETRY_AFTER,
         WaitReason.LOOK: WaitKind.POLL_INTERVAL,
         WaitReason.GATE: WaitKind.GATE,
     }

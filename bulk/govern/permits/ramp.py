@@ -58,6 +58,11 @@ class Wordless:
         self.waited_s += pause_s
         return pause_s
 
+    @property
+    def is_over(self) -> bool:
+        """Whether all waits were in vain, and there was no other answer since."""
+        return self.is_vain and self.in_row >= WORDLESS_FROM
+
     def served(self) -> None:
         """Note a good answer after such waits."""
         if not self.is_vain:

@@ -40,7 +40,9 @@ AGAIN_S, AGAIN_MOST_S = 0.5, 30.0
 
 UNTOLD_S, PAST_RESET_S = 60.0, 1.0
 """Pause after a refusal for a limit that names no time, and the extra wait after a named end (seconds)."""
-_LIMITED = frozenset((VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY, VerdictKind.LOCKED_OUT))
+_LIMITED = frozenset(
+    (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY, VerdictKind.THROTTLED, VerdictKind.LOCKED_OUT)
+)
 
 LIST = "/app/installations"
 _UNKNOWN = "Integration not found"

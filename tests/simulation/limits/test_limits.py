@@ -99,7 +99,8 @@ THREE_WAYS = {
     "secondary limit with Retry-After": (answer(403, SECONDARY, JSON, Retry_After="7"), 7.0),
     "secondary limit without": (answer(403, SECONDARY, JSON), 60.0),
     "429 with Retry-After": (answer(429, b"", JSON, Retry_After="7"), 7.0),
-    "429 without": (answer(429, b"", JSON), 60.0),
+    "429 without": (answer(429, SECONDARY, JSON), 60.0),
+    "429 without a word": (answer(429, b"", JSON), 0.0),
     "unexplained 403": (answer(403, b"", JSON), 0.0),
     "503 with Retry-After": (answer(503, b"", JSON, Retry_After="7"), 7.0),
 }
