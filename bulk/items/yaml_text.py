@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from bulk.flaws import name_shown
 from bulk.items.lines import MOST_LINE_BYTES, TOO_LONG, Bad, Given, Read, Row, SourceFlaw, decoded, lines
+from bulk.items.yaml_lines import SimpleItems
 from bulk.operation import ItemFlaw
 
 MOST_DEPTH = 64
@@ -73,7 +74,7 @@ def read_document(read: Read) -> tuple[Node | None, list[tuple[int, ItemFlaw]]]:
     Raises:
         SourceFlaw: the text can't be read.
     """
-    builder = _Builder(read)
+    builder = _Builder(_Text(read))
     root = builder.node(event) if (event := builder.next()) else None
     builder.next()
     return root, builder.repeated
@@ -86,14 +87,18 @@ def stream_list(read: Read) -> Iterator[list[Row]]:
     Raises:
         SourceFlaw: the text can't be read, or is not a list.
     """
-    builder = _Builder(read)
+    simple, text = SimpleItems(_resolved), _Text(read)
+    if (yield from simple.stream(text.batches)):
+        return
+    text.begin(simple.rows)
+    builder = _Builder(text)
     root = builder.next()
     if root is None:
         return
     builder.refuse_special(root, "")
     if not _is(root, "SequenceStart"):
         got = "an object" if _is(root, "MappingStart") else "a single value"
-        raise SourceFlaw(f"expected a list of items, got {got}", _line(root))
+        raise SourceFlaw(f"expected a list of items, got {got}", builder.line(root))
     while not _is(event := builder.next(), "SequenceEnd"):
         builder.begin_item()
         node = builder.node(event, depth=1)
@@ -103,19 +108,31 @@ def stream_list(read: Read) -> Iterator[list[Row]]:
 
 
 class _Text:
-    """The text that ruamel reads, line by line: so the line of a flaw is known, and memory is bounded by one item."""
+    """The text that ruamel reads, line by line: so the line of a flaw is known, and memory is bounded by one item.
+
+    Attributes:
+        batches: the lines that were not read yet.
+        before: how many lines ruamel does not see, because they were read without it.
+    """
 
     def __init__(self, read: Read) -> None:
         self._read, self._last = read, b""
+        self.batches = lines(self._noting_last)
         self._texts = self._lines()
-        self.line, self.item_bytes = 1, 0
+        self.line, self.item_bytes, self.before = 1, 0, 0
+
+    def begin(self, rows: list[Row]) -> None:
+        """Let ruamel read from these rows on, which were taken out of `batches`."""
+        if rows:
+            self.batches = chain([rows], self.batches)
+            self.line, self.before = rows[0][0], rows[0][0] - 1
 
     def read(self, _size: int = -1, /) -> str:
         return next(self._texts, "")
 
     def _lines(self) -> Iterator[str]:
         text: str | None = None
-        for line, _, data in chain.from_iterable(lines(self._noting_last)):
+        for line, _, data in chain.from_iterable(self.batches):
             if text is not None:
                 self.line = line - 1
                 yield text + "\n"
@@ -137,9 +154,9 @@ class _Text:
 class _Builder:
     """Builds nodes from the events of ruamel's parser. `repeated`: the keys of the item that were given twice."""
 
-    def __init__(self, read: Read) -> None:
-        self._text = _Text(read)
-        self._events = _events(self._text)
+    def __init__(self, text: _Text) -> None:
+        self._text = text
+        self._events = _events(text)
         self.repeated: list[tuple[int, ItemFlaw]] = []
 
     def begin_item(self) -> None:
@@ -151,11 +168,15 @@ class _Builder:
         """Return the next event; None at the end."""
         return next(self._events, None)
 
+    def line(self, event: Any) -> int:
+        """Return the line of an event in the whole text."""
+        return _line(event, self._text)
+
     def node(self, event: Any, name: str = "", depth: int = 0) -> Node:
         """Return the value that begins with `event`; `name`: its dotted name. `depth`: in how many lists and
         objects it is nested."""
         self.refuse_special(event, name)
-        line = _line(event)
+        line = self.line(event)
         if _is(event, "Scalar"):
             text = _characters(event.value, line, name)
             return Node(_resolved(text, line, name) if event.implicit[0] else text, line)
@@ -172,7 +193,7 @@ class _Builder:
         fields: dict[str, Node] = {}
         while not _is(event := self.next(), "MappingEnd"):
             self.refuse_special(event, name)
-            line = _line(event)
+            line = self.line(event)
             if not _is(event, "Scalar"):
                 raise SourceFlaw("a key must be a word, not a list or an object", line, name)
             if event.value == "<<" and event.implicit[0]:
@@ -189,20 +210,20 @@ class _Builder:
     def refuse_special(self, event: Any, name: str) -> None:
         """Refuse an event that would copy another value, or make an object of a class."""
         if _is(event, "Alias"):
-            raise SourceFlaw("aliases (*name) are refused; write the value out", _line(event), name)
+            raise SourceFlaw("aliases (*name) are refused; write the value out", self.line(event), name)
         if event.anchor is not None:
             message = "anchors (&name) are refused; write the value out where it is used"
-            raise SourceFlaw(message, _line(event), name)
+            raise SourceFlaw(message, self.line(event), name)
         if event.tag is not None:
-            raise SourceFlaw("tags (!name) are refused; put text in quotes to keep it text", _line(event), name)
+            raise SourceFlaw("tags (!name) are refused; put text in quotes to keep it text", self.line(event), name)
 
 
 def _is(event: Any, kind: str) -> bool:
     return type(event).__name__ == f"{kind}Event"
 
 
-def _line(event: Any) -> int:
-    return int(event.start_mark.line) + 1
+def _line(event: Any, text: _Text) -> int:
+    return text.before + int(event.start_mark.line) + 1
 
 
 def _events(text: _Text) -> Iterator[Any]:
@@ -216,9 +237,9 @@ def _events(text: _Text) -> Iterator[Any]:
             if _is(event, "DocumentStart"):
                 documents += 1
                 if documents > 1:
-                    raise SourceFlaw("a second document (---) is refused; one file holds one", _line(event))
+                    raise SourceFlaw("a second document (---) is refused; one file holds one", _line(event, text))
                 if event.version not in (None, (1, 2)) or event.tags:
-                    raise SourceFlaw("directives are refused; the file is read as YAML 1.2", _line(event))
+                    raise SourceFlaw("directives are refused; the file is read as YAML 1.2", _line(event, text))
             elif not any(_is(event, kind) for kind in ("StreamStart", "StreamEnd", "DocumentEnd")):
                 yield event
     except SourceFlaw:
@@ -227,9 +248,11 @@ def _events(text: _Text) -> Iterator[Any]:
         mark = error.problem_mark or error.context_mark
         if "'\\t'" in str(error.problem):
             message = f"there is a tab in column {mark.column + 1 if mark else 1}; YAML is indented with spaces alone"
-            raise SourceFlaw(message, mark.line + 1 if mark else text.line) from None
+            raise SourceFlaw(message, text.before + mark.line + 1 if mark else text.line) from None
         context = f"{error.context}: " if error.context else ""
-        raise SourceFlaw(f"not YAML: {context}{error.problem}", mark.line + 1 if mark else text.line) from None
+        raise SourceFlaw(
+            f"not YAML: {context}{error.problem}", text.before + mark.line + 1 if mark else text.line
+        ) from None
     except (YAMLError, ValueError, OverflowError):
         raise SourceFlaw("not YAML: an escape or a directive can't be read", text.line) from None
 
