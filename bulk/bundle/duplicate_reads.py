@@ -9,6 +9,7 @@ are in `copies.db`.
 import hashlib
 import os
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -25,7 +26,6 @@ CREATE TABLE copies (job INTEGER NOT NULL, item INTEGER NOT NULL, first INTEGER 
 WITHOUT ROWID;
 """
 
-_PARTS = 256
 _DIGEST_BYTES, _RECORD_BYTES = 16, 24
 _HELD_BYTES = 4 * 1024 * 1024
 """Size of the records that wait in memory before they are written (bytes)."""
@@ -54,8 +54,9 @@ class DuplicateFinder:
         self._folder = folder
         self._encode = msgspec.json.Encoder(order="deterministic").encode
         self._hash = hashlib.blake2b(digest_size=_DIGEST_BYTES)  # copying a hash costs less than making a new one
-        self._parts = [bytearray() for _ in range(_PARTS)]
-        self._places: list[list[tuple[int, int]]] = [[] for _ in range(_PARTS)]
+        # made when they are first needed: a manifest may have thousands of jobs of one item
+        self._parts: defaultdict[int, bytearray] = defaultdict(bytearray)
+        self._places: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         self._until_written = _HELD_BYTES // _RECORD_BYTES
         self._fd = -1
         self._end = 0
@@ -86,7 +87,7 @@ class DuplicateFinder:
 
     def found(self, job: int) -> Iterator[tuple[int, int, int]]:
         """Yield (`job`, index of a copy, index of the first item that asks for the same), in no particular order."""
-        for number, part in enumerate(self._parts):
+        for number, part in self._parts.items():
             data = b"".join(os.pread(self._fd, size, at) for at, size in self._places[number]) + part
             digests = [data[at : at + _DIGEST_BYTES] for at in range(0, len(data), _RECORD_BYTES)]
             if len(set(digests)) == len(digests):
@@ -103,11 +104,11 @@ class DuplicateFinder:
         if self._fd < 0:
             self._fd, name = tempfile.mkstemp(prefix="copies-", dir=self._folder)
             Path(name).unlink()
-        for places, part in zip(self._places, self._parts, strict=True):
-            places.append((self._end, len(part)))
+        for number, part in self._parts.items():
+            self._places[number].append((self._end, len(part)))
             self._end += len(part)
-        write_all(self._fd, b"".join(self._parts))
-        for part in self._parts:
+        write_all(self._fd, b"".join(self._parts.values()))
+        for part in self._parts.values():
             part.clear()
         self._until_written = _HELD_BYTES // _RECORD_BYTES
 

@@ -35,13 +35,19 @@ class _Course:
         for job in self._jobs.values():
             others = (self._jobs[name] for name in job.work.follows if name in self._jobs)
             job.follows = [other for other in others if other.work.items]
-        self._passes = 1 + sum(1 for job in self._jobs.values() if job.follows)
+        self._following = [job for job in self._jobs.values() if job.follows]
         self._full_s = 0.0
         self._is_full = False
-        self._waiting = list(self._jobs.values())
         self._requests_waiting = dict.fromkeys(self._budgets, 0.0)
-        for job in self._waiting:
+        self._needs_left: dict[str, int] = {}
+        self._needed_by: dict[str, list[JobFlow]] = {}
+        for name, job in self._jobs.items():
             self._requests_waiting[job.work.pays] += job.requests
+            needs = {need for need in job.work.needs if need in self._jobs}
+            self._needs_left[name] = len(needs)
+            for need in needs:
+                self._needed_by.setdefault(need, []).append(job)
+        self._waiting = [job for name, job in self._jobs.items() if not self._needs_left[name]]
         self._running: dict[Key, list[JobFlow]] = {}
         self._needed = {name for each in work for name in (*each.needs, *each.follows)}
         self._closing: list[JobFlow] = []
@@ -68,11 +74,19 @@ class _Course:
         over = [job for job in self._closing if job.ends_at <= self._now]
         for job in over:
             self._closing.remove(job)
-            self._ends[job.work.name] = job.ends_at
+            self._end(job)
         return bool(over)
 
+    def _end(self, job: JobFlow) -> None:
+        """Note that the job has ended; what needed this job alone waits no longer for others."""
+        self._ends[job.work.name] = job.ends_at
+        for other in self._needed_by.get(job.work.name, ()):
+            self._needs_left[other.work.name] -= 1
+            if not self._needs_left[other.work.name]:
+                self._waiting.append(other)
+
     def _has_begun(self) -> bool:
-        ready = [job for job in self._waiting if self._may_begin(job.work) and job.may_follow_at <= self._now]
+        ready = [job for job in self._waiting if job.may_follow_at <= self._now]
         for job in ready:
             job.begins_at = self._now
             key = job.work.pays
@@ -81,9 +95,6 @@ class _Course:
             self._running.setdefault(key, []).append(job)
             self._budgets[key].part(self._now)
         return bool(ready)
-
-    def _may_begin(self, work: Work) -> bool:
-        return all(name in self._ends for name in work.needs if name in self._jobs)
 
     def _has_closed(self) -> bool:
         done = [job for jobs in self._running.values() for job in jobs if job.left <= NONE_LEFT]
@@ -98,7 +109,7 @@ class _Course:
             if name in self._needed:
                 self._closing.append(job)
             else:
-                self._ends[name] = job.ends_at
+                self._end(job)
         return bool(done)
 
     def _rounds(self) -> int:
@@ -113,13 +124,17 @@ class _Course:
 
     def _let_flow(self) -> None:
         """Set the rate of every job; a job that follows others goes by their rates."""
-        for job in self._jobs.values():
+        for job in self._following:
             job.fed = math.inf
-        for place in range(self._passes):
-            for job in self._jobs.values() if place else ():
+        running, shares = self._set_rates()
+        for _ in self._following:
+            before = [job.fed for job in self._following]
+            for job in self._following:
                 job.feed()
+            if before == [job.fed for job in self._following]:
+                break
             running, shares = self._set_rates()
-        for job in self._jobs.values():
+        for job in self._following:
             job.keep_behind()
         for key, budget in self._budgets.items():
             budget.spend(sum(job.rate * job.work.cost for job in running.get(key, ())), self._now)

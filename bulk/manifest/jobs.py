@@ -56,25 +56,26 @@ def jobs_of(
     """
     if part.is_object and not part.names():
         part.flaw("", "expected at least one job")
-    chosen = part.names() if chosen is None else chosen
+    left_out = frozenset[str]() if chosen is None else frozenset(part.names()).difference(chosen)
     for name in part.names():
         part.node(name)  # a job that is not chosen is not an unknown field
-    found = [_JobReader(part, name, folder, credentials).job() for name in part.names() if name in chosen]
+    found = [_JobReader(part, name, folder, credentials).job() for name in part.names() if name not in left_out]
     part.finish()
     jobs = [job for job in found if job is not None]
     _refuse_second_stdin(part, jobs)
     notes: list[str] = []
-    jobs = [_without_left_out(part, job, chosen, notes) for job in jobs]
+    jobs = [_without_left_out(part, job, left_out, notes) for job in jobs]
     derived_jobs.refuse_unknown_paths(part, jobs)
     for job, why in keyed_needs.flaws_of(jobs, credentials):
         part.flaw(f"{job.name}.needs", why, _line(part, job))
     return _in_order(part, jobs), notes
 
 
-def _without_left_out(part: Fields, job: Job, chosen: Collection[str], notes: list[str]) -> Job:
-    """Return `job` without needs that `--job` leaves out; note a flaw if its items come from a job that is left out."""
-    known = part.names()
-    left_out = [need for need in job.needs if need in known and need not in chosen]
+def _without_left_out(part: Fields, job: Job, names: Collection[str], notes: list[str]) -> Job:
+    """Return `job` without needs that `--job` leaves out (`names`); note a flaw if its items come from a job that is
+    left out.
+    """
+    left_out = [need for need in job.needs if need in names]
     if not left_out:
         return job
     derivation = job.derivation

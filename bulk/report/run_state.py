@@ -118,9 +118,10 @@ def run_state_of(view: LedgerView, now: float, live: RunStatus | None = None) ->
     Raises:
         RunDirectoryError: the ledger can't be read.
     """
-    identity, epochs = view.identity(), _with_newest(tuple(view.epochs()), live or view.status())
-    counts = view.counts()
-    superseded = {name: items for name, code, items in view.error_counts() if code == ErrorCode.SUPERSEDED}
+    with view.at_once() as seen_now:
+        identity, epochs = seen_now.identity(), _with_newest(tuple(seen_now.epochs()), live or seen_now.status())
+        counts, elsewhere = seen_now.counts(), seen_now.elsewhere()
+        superseded = {name: items for name, code, items in seen_now.error_counts() if code == ErrorCode.SUPERSEDED}
     newest = epochs[-1].status if epochs else None
     seen = {job.name: job.items for job in newest.jobs} if newest is not None else {}
     last = next((epoch.status for epoch in reversed(epochs) if epoch.status is not None), None)
@@ -137,7 +138,7 @@ def run_state_of(view: LedgerView, now: float, live: RunStatus | None = None) ->
     is_complete = all(job.left == 0 for job in jobs)
     is_running = bool(epochs) and _is_running(epochs[-1], view, now)
     ending = _ending(epochs, is_complete=is_complete, is_running=is_running)
-    return RunState(identity.name, *ending, jobs, last, epochs, view.elsewhere())
+    return RunState(identity.name, *ending, jobs, last, epochs, elsewhere)
 
 
 def _known(seen: int | None, recorded: int) -> int | None:

@@ -1,7 +1,9 @@
 """Which reads of a job ask for the same, found with memory that does not grow; and how much that and the rest saves."""
 
+import sys
 import tempfile
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import given
@@ -119,6 +121,26 @@ def test_memory_does_not_grow_with_the_items(tmp_path: Path) -> None:
         for index in range(400_000):
             finder.add(item, index)
             if index % 50_000 == 0:
-                most = max(most, sum(map(len, finder._parts)))
+                most = max(most, sum(map(len, finder._parts.values())))
         assert most <= duplicate_reads._HELD_BYTES
         assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.interpreted
+def test_a_few_items_are_searched_in_a_few_steps(tmp_path: Path) -> None:
+    """A manifest of thousands of jobs has thousands of such searches: each costs what its own items do."""
+    steps = 0
+
+    def count(_frame: FrameType, _event: str, _of: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    sys.setprofile(count)
+    try:
+        with DuplicateFinder(tmp_path) as finder:
+            finder.add(Item(), 0)
+            copies = list(finder.found(0))
+    finally:
+        sys.setprofile(None)
+    assert copies == []
+    assert steps < 60
