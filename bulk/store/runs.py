@@ -269,8 +269,15 @@ def named(store: StoreConnection, name: str) -> StoredRun | None:
     Raises:
         BulkError: the store can't be reached, or refuses this user.
     """
+    if not _can_be_held(name):
+        return None
     found = _read(store, name)
     return found[0] if found else None
+
+
+def _can_be_held(text: str) -> bool:
+    """Return whether a text can stand in a row: not one with NUL, or with bytes of a command line that are not UTF-8."""
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def list_all(store: StoreConnection) -> list[StoredRun]:
