@@ -20,6 +20,7 @@ from bulk.clock import Clock
 from bulk.cluster.assignment import UNKNOWN_LEFT, Assigning, remember
 from bulk.cluster.board import StoreBoard
 from bulk.cluster.budgets import StorePeers
+from bulk.cluster.outage import Outage
 from bulk.cluster.stored_limits import applied, settable
 from bulk.engine.run import Run
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
@@ -137,10 +138,11 @@ class Keeper:
         store: StoreConnection,
         peers: StorePeers,
         board: StoreBoard,
+        outage: Outage,
     ) -> None:
         ledger.watched = board.waves.codes
         self._checked, self._resume_state, self._leases, self._ledger = checked, resume_state, leases, ledger
-        self._store, self._peers, self._board = store, peers, board
+        self._store, self._peers, self._board, self._outage = store, peers, board, outage
         self._assigning = Assigning(checked, ledger.run_dir, store, board.groups)
         self._limits = checked.manifest.limits
         self._held: dict[int, Lease] = {}
@@ -178,8 +180,9 @@ class Keeper:
             self._noticed = anyio.Event()
             try:
                 await self._look(run)
+                self._outage.is_over()
             except RunStopped as away:
-                log.warning("%s", away)
+                self._outage.goes_on(away)
             if self._is_at_end(run):
                 run.expect_no_more()
                 return
@@ -330,7 +333,7 @@ class Keeper:
             try:
                 renewed = await anyio.to_thread.run_sync(self._leases.renew, leases, limiter=limiter)
             except RunStopped as away:
-                log.warning("the leases could not be renewed: %s", away)
+                self._outage.goes_on(f"the leases could not be renewed: {away}")
                 continue
             lost = [lease.shard for lease in renewed.lost if lease.shard in self._held]
             if lost:

@@ -29,6 +29,7 @@ from bulk.cluster.budgets import StorePeers
 from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.keeping import Keeper, ShardLedger
 from bulk.cluster.left_alone import AGAIN_S, SOON_S, LeftAlone
+from bulk.cluster.outage import Outage
 from bulk.cluster.packing import refuse_what_stays_here, unpacked
 from bulk.cluster.stored_waves import StoredWaves
 from bulk.engine.execution import Prepared, credentials_of, prepare
@@ -95,6 +96,7 @@ class Worker:
         self._is_ending, self._ending = False, Ending()
         self._noticed = anyio.Event()
         self._left_alone = LeftAlone()
+        self._outage = Outage(self._clock.elapsed)
 
     def connection(self, purpose: str) -> StoreConnection:
         """Return a new connection to the store, for the caller alone."""
@@ -183,12 +185,13 @@ class Worker:
             worked, pause_s = False, IDLE_S
             try:
                 await anyio.to_thread.run_sync(leases.tidy)
+                self._outage.is_over()
                 for run in await anyio.to_thread.run_sync(leases.claimable):
                     if not self._left_alone.has(run, self._clock.monotonic()) and not self._is_ending:
                         await self._try(run, leases)
                         worked = True
             except BulkError as away:  # whatever it is, somebody may put it right
-                log.warning("%s", away)
+                self._outage.goes_on(away)
                 pause_s = IDLE_S if isinstance(away, RunStopped) else AGAIN_S
             if not worked and not self._is_ending:
                 with anyio.move_on_after(pause_s):
@@ -250,7 +253,7 @@ class Worker:
         ledger = ShardLedger(records, number, leases.worker, workspace, Holding(), on_over=on_over)
         stack.enter_context(ledger)
         resume_state = _nothing_held(prepared)
-        keeper = self._keeper = Keeper(prepared.checked, resume_state, leases, ledger, store, peers, board)
+        keeper = self._keeper = Keeper(prepared.checked, resume_state, leases, ledger, store, peers, board, self._outage)
         around = Surroundings(
             environ={}, secrets=self._settings.secrets, peers=peers, board=board, before=ledger.before
         )
