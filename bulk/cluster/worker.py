@@ -253,7 +253,9 @@ class Worker:
         ledger = ShardLedger(records, number, leases.worker, workspace, Holding(), on_over=on_over)
         stack.enter_context(ledger)
         resume_state = _nothing_held(prepared)
-        keeper = self._keeper = Keeper(prepared.checked, resume_state, leases, ledger, store, peers, board, self._outage)
+        keeper = self._keeper = Keeper(
+            prepared.checked, resume_state, leases, ledger, store, peers, board, self._outage
+        )
         around = Surroundings(
             environ={}, secrets=self._settings.secrets, peers=peers, board=board, before=ledger.before
         )

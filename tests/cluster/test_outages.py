@@ -15,7 +15,10 @@ def test_an_outage_is_told_when_it_begins_seldom_and_when_it_ends(caplog: pytest
         now[0] += AGAIN_S / 120
     outage.is_over()
     outage.is_over()
-    assert caplog.messages == [*["the store can't be reached"] * 3, f"the store is in reach again, after {2.5 * AGAIN_S:.0f} s"]
+    assert caplog.messages == [
+        *["the store can't be reached"] * 3,
+        f"the store is in reach again, after {2.5 * AGAIN_S:.0f} s",
+    ]
 
 
 def test_a_store_that_comes_and_goes_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
