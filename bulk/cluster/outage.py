@@ -1,4 +1,4 @@
-"""What the log says of a store that is out of reach: that it is, seldom again while it stays so, and that it is back."""
+"""What the log says of a store that is out of reach: that it is, rarely again while it stays so, and its return."""
 
 import logging
 from collections.abc import Callable

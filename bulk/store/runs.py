@@ -276,7 +276,7 @@ def named(store: StoreConnection, name: str) -> StoredRun | None:
 
 
 def _can_be_held(text: str) -> bool:
-    """Return whether a text can stand in a row: not one with NUL, or with bytes of a command line that are not UTF-8."""
+    """Return whether a text can stand in a row: one with NUL can not, nor one with bytes that are not UTF-8."""
     return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
