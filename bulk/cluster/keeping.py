@@ -121,6 +121,13 @@ class SharedState:
     failed: int
 
 
+def stop_run(store: StoreConnection, run: int, why: str) -> None:
+    """Stop a run, for all workers."""
+    with store.using() as connection:
+        connection.execute(_SQL["stop"], (redact(why), run))
+        connection.execute("SELECT pg_notify('bulk_state', %s)", (str(run),))
+
+
 class Keeper:
     """Claims, renews and finishes the shards of one run for one worker; `run` is its task.
 
@@ -249,12 +256,7 @@ class Keeper:
     async def stop(self, why: str) -> None:
         """Stop the run, for all workers."""
 
-        def stop() -> None:
-            with self._store.using() as connection:
-                connection.execute(_SQL["stop"], (redact(why), self._ledger.run))
-                connection.execute("SELECT pg_notify('bulk_state', %s)", (str(self._ledger.run),))
-
-        await self._blocking(stop)
+        await self._blocking(lambda: stop_run(self._store, self._ledger.run, why))
 
     async def _stop_where_due(self, run: Run, shared: SharedState) -> None:
         if shared.state != "running":

@@ -27,7 +27,7 @@ from bulk.cluster import folder
 from bulk.cluster.board import StoreBoard
 from bulk.cluster.budgets import StorePeers
 from bulk.cluster.engine_tag import engine_tag
-from bulk.cluster.keeping import Keeper, ShardLedger
+from bulk.cluster.keeping import Keeper, ShardLedger, stop_run
 from bulk.cluster.left_alone import AGAIN_S, SOON_S, LeftAlone
 from bulk.cluster.outage import Outage
 from bulk.cluster.packing import refuse_what_stays_here, unpacked
@@ -50,6 +50,7 @@ from bulk.store.address import StoreAddress
 from bulk.store.connections import Ending, StoreConnection, connect
 from bulk.store.holding import Holding
 from bulk.store.leases import GRACE_S, TTL_S, Leases, show_alive
+from bulk.store.ledger import StoreWentBack
 from bulk.store.schema import refuse_other
 
 log = logging.getLogger("bulk.cluster")
@@ -96,6 +97,7 @@ class Worker:
         self._is_ending, self._ending = False, Ending()
         self._noticed = anyio.Event()
         self._left_alone = LeftAlone()
+        self._written: dict[int, int] = {}
         self._outage = Outage(self._clock.elapsed)
 
     def connection(self, purpose: str) -> StoreConnection:
@@ -202,6 +204,8 @@ class Worker:
             await self._work_on(run, leases)
         except BulkError as flaw:
             log.warning("run %d: %s", run, flaw)
+            if isinstance(flaw, StoreWentBack):
+                await self._stop(run, flaw)
             has_begun, is_soon = self._run is not None, isinstance(flaw, RunStopped | RunDirectoryError)
             if not (has_begun and isinstance(flaw, RunDirectoryError)):  # those shards are another worker's now
                 self._leave_alone(run, SOON_S if is_soon else AGAIN_S)
@@ -250,8 +254,10 @@ class Worker:
         def on_over() -> None:
             loop.call_soon_threadsafe(self._notice)
 
-        ledger = ShardLedger(records, number, leases.worker, workspace, Holding(), on_over=on_over)
+        written = self._written.get(number, 0)
+        ledger = ShardLedger(records, number, leases.worker, workspace, Holding(), written, on_over=on_over)
         stack.enter_context(ledger)
+        stack.callback(lambda: self._written.update({number: ledger.written}))
         resume_state = _nothing_held(prepared)
         keeper = self._keeper = Keeper(
             prepared.checked, resume_state, leases, ledger, store, peers, board, self._outage
@@ -286,6 +292,19 @@ class Worker:
             self._leave_alone(number, SOON_S)
             return
         self._left_alone.went(number)
+
+    async def _stop(self, number: int, went_back: StoreWentBack) -> None:
+        """Stop a run for all workers: a person has to decide, because whoever goes on may write things again."""
+        with self.connection("worker stops") as store:
+            while not self._is_ending:
+                try:
+                    await anyio.to_thread.run_sync(stop_run, store, number, f"worker {self.name}: {went_back}")
+                except RunStopped as away:
+                    self._outage.goes_on(away)
+                    await self._clock.sleep(IDLE_S)
+                else:
+                    break
+        self._written.pop(number, None)
 
     async def _prepared(
         self, store: StoreConnection, run: runs.StoredRun, workspace: Path

@@ -106,12 +106,13 @@ BEGIN
 END $$;
 
 -- A connection of a worker begins: what an earlier one of it still sends is refused from now on. Returns the number of
--- the connection, and the digest of the group that was written last.
-CREATE OR REPLACE FUNCTION begin_link(of_run bigint, of_worker bigint, OUT at_link int, OUT last_digest bytea)
-LANGUAGE sql SET search_path FROM CURRENT AS $$
+-- the connection, the digest of the group that was written last, and how many were written.
+CREATE OR REPLACE FUNCTION begin_link(
+    of_run bigint, of_worker bigint, OUT at_link int, OUT last_digest bytea, OUT groups bigint
+) LANGUAGE sql SET search_path FROM CURRENT AS $$
     INSERT INTO participant AS p (run, worker, link) VALUES (of_run, of_worker, 1)
     ON CONFLICT (run, worker) DO UPDATE SET link = p.link + 1
-    RETURNING p.link, p.digest;
+    RETURNING p.link, p.digest, p.commits;
 $$;
 
 -- Ends leases no later than their holders were promised: where the database's clock was set back, they would last as much
