@@ -119,8 +119,8 @@ class PermitQueue:
             here; granted: permits that were given; given: those of them whose workers were not told yet (counts).
         obstacle: why no permit is given now; `obstacle_until`: until when (monotonic; None: until something happens);
             `obstacle_kind`: the kind of wait.
-        faster_end: end of a used-up window (UTC epoch seconds) that is over only by a faster clock of the platform, which
-            a permit would try; None: a permit needs no other clock.
+        faster_end: end of a used-up window (UTC epoch seconds) that is over only by a faster clock of the platform,
+            which a permit would try; None: a permit needs no other clock.
         heard_at: when the platform last said how much is left, or was asked in vain (monotonic).
         refused_at, refused_window: when and in which window (its number; 0: none) the platform last said that nothing
             is left.
