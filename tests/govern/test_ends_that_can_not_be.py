@@ -11,7 +11,8 @@ NOW = 1_000_000.0
 @pytest.mark.parametrize("fast_s", [3_600.0, 90.0, -7_200.0, -100_000.0])
 def test_what_is_left_is_lent_and_no_more(fast_s: float) -> None:
     """`Date` is of another clock, fast or slow by that much: workers go on, by what `/rate_limit` says is left. They
-    waited for ever. Where no end can be, no window is exceeded.
+    waited for ever. Where no end can be, no window is exceeded
+    (failures.md row 98).
     """
     sent, at, used, end = 0, 0.0, 0, NOW + WINDOW_S
     shared: SharedBucket | None = None

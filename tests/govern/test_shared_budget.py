@@ -238,7 +238,8 @@ def test_of_a_worker_that_was_taken_for_dead_nothing_is_taken_back() -> None:
 
 
 def test_tokens_of_a_dead_worker_are_written_off_though_the_store_s_clock_was_set_back() -> None:
-    """They count as used as long after that as they would have been waited for; nor does the dead one get a share."""
+    """They count as used as long after that as they would have been waited for; nor does the dead one get a share
+    (failures.md row 96)."""
     row = shared()
     row.lease(1, wish(), 1_000.0, 1_000.0, 10_000.0)
     row.write_off(100.0, 1.0)

@@ -28,7 +28,8 @@ def place(shared_store, tmp_path):
 
 @pytest.mark.parametrize("asks", ["claim", "tidy"])
 def test_a_dead_worker_s_shard_can_be_had_after_its_lease_and_grace(place, asks):
-    """The lease ends as long after the clock was set back as it was to last, and not before: its worker may live."""
+    """The lease ends as long after the clock was set back as it was to last, and not before: its worker may live
+    (failures.md row 96)."""
     dead, other = place.leases(), place.leases()
     dead.claim(place.run)
     place.sql(f"UPDATE shard SET lease_until = lease_until + {BACK} WHERE run = %s", place.run)

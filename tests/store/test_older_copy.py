@@ -40,7 +40,8 @@ class Copy:
 
 @pytest.mark.parametrize("calls", ["commit", "finish"])
 def test_a_worker_notices_that_its_records_are_gone(place, postgres, calls):
-    """Nothing more is recorded then, as nobody knows what else was sent; it says so again whenever it is asked."""
+    """Nothing more is recorded then, as nobody knows what else was sent; it says so again whenever it is asked
+    (failures.md row 97)."""
     ledger = place.opened()
     ledger.commit([record(0)])
     copy = Copy(place.text, postgres)
