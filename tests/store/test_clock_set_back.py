@@ -64,8 +64,8 @@ def test_pauses_and_pollers_do_not_last_for_hours(store_text, place):
     async def heard() -> tuple[float, object, object]:
         with connection_to(store_text) as store, connection_to(store_text) as other:
             clock, workers = Clock(), []
-            for number, connection in ((1, store), (2, other)):
-                peers = StorePeers(connection, PLATFORM, number, lambda _: 0, 10.0, clock.monotonic)
+            for number, link in ((1, store), (2, other)):
+                peers = StorePeers(link, PLATFORM, number, lambda _: 0, 10.0, clock.monotonic)
                 limits = UserLimits(40, lambda _: 0, False, 60.0)
                 governor = Governor(limits, clock, lambda *_: 9, lambda _: None, peers)
                 account = governor.open_account(Source("token-one"), ["core"])
