@@ -20,7 +20,7 @@ from bulk.clock import Clock
 from bulk.cluster.assignment import UNKNOWN_LEFT, Assigning, remember
 from bulk.cluster.board import StoreBoard
 from bulk.cluster.budgets import StorePeers
-from bulk.cluster.outage import Outage
+from bulk.cluster.left_alone import Outage
 from bulk.cluster.stored_limits import applied, settable
 from bulk.engine.run import Run
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
@@ -145,11 +145,11 @@ class Keeper:
         store: StoreConnection,
         peers: StorePeers,
         board: StoreBoard,
-        outage: Outage,
     ) -> None:
         ledger.watched = board.waves.codes
         self._checked, self._resume_state, self._leases, self._ledger = checked, resume_state, leases, ledger
-        self._store, self._peers, self._board, self._outage = store, peers, board, outage
+        self._store, self._peers, self._board = store, peers, board
+        self._outage = Outage(leases.now)
         self._assigning = Assigning(checked, ledger.run_dir, store, board.groups)
         self._limits = checked.manifest.limits
         self._held: dict[int, Lease] = {}

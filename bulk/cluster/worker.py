@@ -28,8 +28,7 @@ from bulk.cluster.board import StoreBoard
 from bulk.cluster.budgets import StorePeers
 from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.keeping import Keeper, ShardLedger, stop_run
-from bulk.cluster.left_alone import AGAIN_S, SOON_S, LeftAlone
-from bulk.cluster.outage import Outage
+from bulk.cluster.left_alone import AGAIN_S, SOON_S, LeftAlone, Outage
 from bulk.cluster.packing import refuse_what_stays_here, unpacked
 from bulk.cluster.stored_waves import StoredWaves
 from bulk.engine.execution import Prepared, credentials_of, prepare
@@ -259,9 +258,7 @@ class Worker:
         stack.enter_context(ledger)
         stack.callback(lambda: self._written.update({number: ledger.written}))
         resume_state = _nothing_held(prepared)
-        keeper = self._keeper = Keeper(
-            prepared.checked, resume_state, leases, ledger, store, peers, board, self._outage
-        )
+        keeper = self._keeper = Keeper(prepared.checked, resume_state, leases, ledger, store, peers, board)
         around = Surroundings(
             environ={}, secrets=self._settings.secrets, peers=peers, board=board, before=ledger.before
         )

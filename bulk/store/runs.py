@@ -269,15 +269,9 @@ def named(store: StoreConnection, name: str) -> StoredRun | None:
     Raises:
         BulkError: the store can't be reached, or refuses this user.
     """
-    if not _can_be_held(name):
-        return None
-    found = _read(store, name)
+    is_text = "\0" not in name and name.encode(errors="ignore").decode() == name  # as PostgreSQL can hold it
+    found = _read(store, name) if is_text else []
     return found[0] if found else None
-
-
-def _can_be_held(text: str) -> bool:
-    """Return whether a text can stand in a row: one with NUL can not, nor one with bytes that are not UTF-8."""
-    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def list_all(store: StoreConnection) -> list[StoredRun]:

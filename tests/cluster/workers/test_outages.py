@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulk.cluster.outage import AGAIN_S, Outage
+from bulk.cluster.left_alone import TOLD_S, Outage
 
 
 def test_an_outage_is_told_when_it_begins_seldom_and_when_it_ends(caplog: pytest.LogCaptureFixture) -> None:
@@ -12,12 +12,12 @@ def test_an_outage_is_told_when_it_begins_seldom_and_when_it_ends(caplog: pytest
     outage.is_over()
     for _ in range(300):
         outage.goes_on("the store can't be reached")
-        now[0] += AGAIN_S / 120
+        now[0] += TOLD_S / 120
     outage.is_over()
     outage.is_over()
     assert caplog.messages == [
         *["the store can't be reached"] * 3,
-        f"the store is in reach again, after {2.5 * AGAIN_S:.0f} s",
+        f"the store is in reach again, after {2.5 * TOLD_S:.0f} s",
     ]
 
 
@@ -28,5 +28,5 @@ def test_a_store_that_comes_and_goes_fills_no_log(caplog: pytest.LogCaptureFixtu
     for _ in range(240):
         outage.goes_on("away")
         outage.is_over()
-        now[0] += AGAIN_S / 120
+        now[0] += TOLD_S / 120
     assert len(caplog.messages) == 4
