@@ -164,7 +164,7 @@ class StorePeers:
     def _marks(self, account: str) -> Mapping[str, int] | None:
         with self._store.transaction() as connection:
             row = self._row(connection, account)
-            values = (self._worker, POLLER_S, self._platform, self._keys[account], self._worker)
+            values = (self._worker, POLLER_S, self._platform, self._keys[account], self._worker, POLLER_S)
             is_poller = connection.execute(_SQL["poll"], values).fetchone() is not None
             found = {
                 category: decoded(state) for category, state in connection.execute(_SQL["lock_buckets"], row).fetchall()

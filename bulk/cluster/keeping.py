@@ -20,6 +20,7 @@ from bulk.clock import Clock
 from bulk.cluster.assignment import UNKNOWN_LEFT, Assigning, remember
 from bulk.cluster.board import StoreBoard
 from bulk.cluster.budgets import StorePeers
+from bulk.cluster.left_alone import Outage
 from bulk.cluster.stored_limits import applied, settable
 from bulk.engine.run import Run
 from bulk.errors import BulkError, RunDirectoryError, RunStopped
@@ -120,6 +121,13 @@ class SharedState:
     failed: int
 
 
+def stop_run(store: StoreConnection, run: int, why: str) -> None:
+    """Stop a run, for all workers."""
+    with store.using() as connection:
+        connection.execute(_SQL["stop"], (redact(why), run))
+        connection.execute("SELECT pg_notify('bulk_state', %s)", (str(run),))
+
+
 class Keeper:
     """Claims, renews and finishes the shards of one run for one worker; `run` is its task.
 
@@ -141,6 +149,7 @@ class Keeper:
         ledger.watched = board.waves.codes
         self._checked, self._resume_state, self._leases, self._ledger = checked, resume_state, leases, ledger
         self._store, self._peers, self._board = store, peers, board
+        self._outage = Outage(leases.now)
         self._assigning = Assigning(checked, ledger.run_dir, store, board.groups)
         self._limits = checked.manifest.limits
         self._held: dict[int, Lease] = {}
@@ -178,8 +187,9 @@ class Keeper:
             self._noticed = anyio.Event()
             try:
                 await self._look(run)
+                self._outage.is_over()
             except RunStopped as away:
-                log.warning("%s", away)
+                self._outage.goes_on(away)
             if self._is_at_end(run):
                 run.expect_no_more()
                 return
@@ -246,12 +256,7 @@ class Keeper:
     async def stop(self, why: str) -> None:
         """Stop the run, for all workers."""
 
-        def stop() -> None:
-            with self._store.using() as connection:
-                connection.execute(_SQL["stop"], (redact(why), self._ledger.run))
-                connection.execute("SELECT pg_notify('bulk_state', %s)", (str(self._ledger.run),))
-
-        await self._blocking(stop)
+        await self._blocking(lambda: stop_run(self._store, self._ledger.run, why))
 
     async def _stop_where_due(self, run: Run, shared: SharedState) -> None:
         if shared.state != "running":
@@ -330,7 +335,7 @@ class Keeper:
             try:
                 renewed = await anyio.to_thread.run_sync(self._leases.renew, leases, limiter=limiter)
             except RunStopped as away:
-                log.warning("the leases could not be renewed: %s", away)
+                self._outage.goes_on(f"the leases could not be renewed: {away}")
                 continue
             lost = [lease.shard for lease in renewed.lost if lease.shard in self._held]
             if lost:

@@ -1,4 +1,9 @@
-"""Which runs a worker leaves alone for a while, because it could not work on them. Pure."""
+"""What a worker does while something is out of reach: which runs it leaves alone for a while, and what its log says."""
+
+import logging
+from collections.abc import Callable
+
+log = logging.getLogger("bulk.cluster")
 
 AGAIN_S = 30.0
 """How long a worker leaves a run alone that it can't work on; no run is left alone for longer (seconds)."""
@@ -6,6 +11,9 @@ AGAIN_S = 30.0
 SOON_S = 1.0
 """How long a worker leaves a run alone the first time that the store or the platform was out of reach (seconds); each
 time that follows is twice as long."""
+
+TOLD_S = 60.0
+"""How long the log says nothing more of a store that is still, or again, out of reach (seconds)."""
 
 
 class LeftAlone:
@@ -33,3 +41,28 @@ class LeftAlone:
     def has(self, run: int, now: float) -> bool:
         """Return whether the run is left alone now."""
         return now < self._until.get(run, now)
+
+
+class Outage:
+    """Counts the calls in vain of all parts of a worker as one outage; `now` returns monotonic seconds."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._began: float | None = None
+        self._told_at = float("-inf")
+        self._is_told = False
+
+    def goes_on(self, why: object) -> None:
+        """Note that a call was in vain, and tell so, unless that was told lately."""
+        now = self._now()
+        if self._began is None:
+            self._began = now
+        if now >= self._told_at + TOLD_S:
+            log.warning("%s", why)
+            self._told_at, self._is_told = now, True
+
+    def is_over(self) -> None:
+        """Note that the store has answered, and tell that it is in reach again, if the log has said that it was not."""
+        if self._is_told and self._began is not None:
+            log.warning("the store is in reach again, after %.0f s", self._now() - self._began)
+        self._began, self._is_told = None, False

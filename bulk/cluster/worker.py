@@ -27,8 +27,8 @@ from bulk.cluster import folder
 from bulk.cluster.board import StoreBoard
 from bulk.cluster.budgets import StorePeers
 from bulk.cluster.engine_tag import engine_tag
-from bulk.cluster.keeping import Keeper, ShardLedger
-from bulk.cluster.left_alone import AGAIN_S, SOON_S, LeftAlone
+from bulk.cluster.keeping import Keeper, ShardLedger, stop_run
+from bulk.cluster.left_alone import AGAIN_S, SOON_S, LeftAlone, Outage
 from bulk.cluster.packing import refuse_what_stays_here, unpacked
 from bulk.cluster.stored_waves import StoredWaves
 from bulk.engine.execution import Prepared, credentials_of, prepare
@@ -49,6 +49,7 @@ from bulk.store.address import StoreAddress
 from bulk.store.connections import Ending, StoreConnection, connect
 from bulk.store.holding import Holding
 from bulk.store.leases import GRACE_S, TTL_S, Leases, show_alive
+from bulk.store.ledger import StoreWentBack
 from bulk.store.schema import refuse_other
 
 log = logging.getLogger("bulk.cluster")
@@ -95,6 +96,8 @@ class Worker:
         self._is_ending, self._ending = False, Ending()
         self._noticed = anyio.Event()
         self._left_alone = LeftAlone()
+        self._written: dict[int, int] = {}
+        self._outage = Outage(self._clock.elapsed)
 
     def connection(self, purpose: str) -> StoreConnection:
         """Return a new connection to the store, for the caller alone."""
@@ -183,12 +186,13 @@ class Worker:
             worked, pause_s = False, IDLE_S
             try:
                 await anyio.to_thread.run_sync(leases.tidy)
+                self._outage.is_over()
                 for run in await anyio.to_thread.run_sync(leases.claimable):
                     if not self._left_alone.has(run, self._clock.monotonic()) and not self._is_ending:
                         await self._try(run, leases)
                         worked = True
             except BulkError as away:  # whatever it is, somebody may put it right
-                log.warning("%s", away)
+                self._outage.goes_on(away)
                 pause_s = IDLE_S if isinstance(away, RunStopped) else AGAIN_S
             if not worked and not self._is_ending:
                 with anyio.move_on_after(pause_s):
@@ -199,6 +203,8 @@ class Worker:
             await self._work_on(run, leases)
         except BulkError as flaw:
             log.warning("run %d: %s", run, flaw)
+            if isinstance(flaw, StoreWentBack):
+                await self._stop(run, flaw)
             has_begun, is_soon = self._run is not None, isinstance(flaw, RunStopped | RunDirectoryError)
             if not (has_begun and isinstance(flaw, RunDirectoryError)):  # those shards are another worker's now
                 self._leave_alone(run, SOON_S if is_soon else AGAIN_S)
@@ -247,8 +253,10 @@ class Worker:
         def on_over() -> None:
             loop.call_soon_threadsafe(self._notice)
 
-        ledger = ShardLedger(records, number, leases.worker, workspace, Holding(), on_over=on_over)
+        written = self._written.get(number, 0)
+        ledger = ShardLedger(records, number, leases.worker, workspace, Holding(), written, on_over=on_over)
         stack.enter_context(ledger)
+        stack.callback(lambda: self._written.update({number: ledger.written}))
         resume_state = _nothing_held(prepared)
         keeper = self._keeper = Keeper(prepared.checked, resume_state, leases, ledger, store, peers, board)
         around = Surroundings(
@@ -281,6 +289,19 @@ class Worker:
             self._leave_alone(number, SOON_S)
             return
         self._left_alone.went(number)
+
+    async def _stop(self, number: int, went_back: StoreWentBack) -> None:
+        """Stop a run for all workers: a person has to decide, because whoever goes on may write things again."""
+        with self.connection("worker stops") as store:
+            while not self._is_ending:
+                try:
+                    await anyio.to_thread.run_sync(stop_run, store, number, f"worker {self.name}: {went_back}")
+                except RunStopped as away:
+                    self._outage.goes_on(away)
+                    await self._clock.sleep(IDLE_S)
+                else:
+                    break
+        self._written.pop(number, None)
 
     async def _prepared(
         self, store: StoreConnection, run: runs.StoredRun, workspace: Path

@@ -118,8 +118,9 @@ class Obstacles:
     def _is_used_up(self, queue: PermitQueue, bucket: Bucket | None, now: float) -> bool:
         """Return whether not even a probe of an empty bucket may leave at `now`, or no leased token may be taken.
 
-        Sets `obstacle_until`.
+        Sets `obstacle_until` and `faster_end`.
         """
+        queue.faster_end = None
         if queue.tokens is not None:
             ready_at = queue.tokens.ready_at(now)
             queue.obstacle_until = ready_at if now < ready_at < math.inf else None
@@ -144,7 +145,7 @@ class Obstacles:
         if time.others and not (time.is_of_windows or is_told or bucket.in_flight):
             end = bucket.reset_at + EARLY_S
             if now >= (tried_at := time.over_at(end)):
-                time.try_faster(end, now)
+                queue.faster_end = end
                 return False
             probe_at = min(probe_at, tried_at)
         reset = bucket.reset_at - time.middle(0.0)

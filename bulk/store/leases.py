@@ -189,6 +189,7 @@ class Leases:
             mine = connection.execute(_SQL["janitor"], (_JANITOR_KEY,)).fetchone()
             if mine is None or not mine[0]:
                 return []
+            connection.execute(_SQL["shorten_leases"])
             for run, _ in connection.execute(_SQL["settle_pauses"]).fetchall():
                 connection.execute("SELECT pg_notify('bulk_state', %s)", (str(run),))
             connection.execute(_SQL["drop_workers"])

@@ -34,30 +34,40 @@ _SQL = statements.load("ledger")
 _NO_TALLIES: Mapping[int, StoredTally] = MappingProxyType({})
 
 
+class StoreWentBack(RunDirectoryError):
+    """The store has less than it has confirmed: it was restored from a copy that is older."""
+
+
 class StoreLedger:
     """A `RunLedger`, and a context manager that closes it.
 
     Attributes:
         run, worker: their numbers in the store.
         holding: the shards that this worker holds. The caller that claims shards enters them there, and calls `took`.
+        written: how many groups of this worker the store has confirmed (count).
     """
 
-    def __init__(self, store: StoreConnection, run: int, worker: int, run_dir: Path, holding: Holding) -> None:
+    def __init__(
+        self, store: StoreConnection, run: int, worker: int, run_dir: Path, holding: Holding, written: int = 0
+    ) -> None:
         """Open the ledger of a run.
 
         Args:
             store: a connection that this ledger alone uses.
             run_dir: where this process keeps its files of the run; files that items save go into the store.
+            written: how many groups this worker has written before (count).
 
         Raises:
             RunStopped: the store can't be reached.
             RunDirectoryError: the store has no such run.
+            StoreWentBack: the store has not all that this worker has written. So do all methods that write.
         """
         self.run, self.worker, self.run_dir, self.holding = run, worker, run_dir, holding
         self._store = store
         self._lock = threading.Lock()
         self._link, self._made = 0, -1
         self._asked: bytes | None = None
+        self.written = written
         self._kept: set[bytes] = set()
         self._open: set[tuple[int, int]] = set()
         self._keeping = Keeping(store, run, holding, run_dir)
@@ -108,6 +118,7 @@ class StoreLedger:
         epochs = [self.holding.epoch_of(shard) for shard in group.shards]
         head = (self.run, self.worker, self._link, group.digest, array(group.shards), array(epochs))
         connection.execute(_SQL["commit"], (*head, *group.arguments, *more))
+        self.written += 1
 
     def _ensure_link(self, connection: psycopg.Connection) -> None:
         """Connect anew: give up the earlier connection, and learn whether its last group was kept."""
@@ -115,7 +126,12 @@ class StoreLedger:
             return
         found = connection.execute(_SQL["begin_link"], (self.run, self.worker)).fetchone()
         assert found is not None
-        self._link, digest = found
+        if found[2] < self.written:
+            raise StoreWentBack(
+                f"the store {self._store.address} lacks what this worker has recorded: an older copy has taken its "
+                "place, and nobody knows what else was sent since then"
+            )
+        self._link, digest, self.written = found
         if self._asked is not None and digest == self._asked:
             self._kept.add(self._asked)
         self._asked, self._made = None, self._store.made

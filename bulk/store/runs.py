@@ -269,7 +269,8 @@ def named(store: StoreConnection, name: str) -> StoredRun | None:
     Raises:
         BulkError: the store can't be reached, or refuses this user.
     """
-    found = _read(store, name)
+    is_text = "\0" not in name and name.encode(errors="ignore").decode() == name  # as PostgreSQL can hold it
+    found = _read(store, name) if is_text else []
     return found[0] if found else None
 
 

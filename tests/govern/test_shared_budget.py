@@ -237,6 +237,20 @@ def test_of_a_worker_that_was_taken_for_dead_nothing_is_taken_back() -> None:
     assert row.bucket.available == 100 - lent - again.tokens
 
 
+def test_tokens_of_a_dead_worker_are_written_off_though_the_store_s_clock_was_set_back() -> None:
+    """They count as used as long after that as they would have been waited for; nor does the dead one get a share
+    (failures.md row 96)."""
+    row = shared()
+    row.lease(1, wish(), 1_000.0, 1_000.0, 10_000.0)
+    row.write_off(100.0, 1.0)
+    assert row.bucket.in_flight > 0
+    row = SharedBucket.of_data(row.data())
+    row.write_off(100.0 + HOLD_S + 1.1, 1.0)
+    assert row.bucket.in_flight == 0
+    row.write_off(200.0, 1.0)
+    assert row.seen == {}
+
+
 def test_a_window_of_which_nobody_said_that_anything_was_spent_is_followed_by_another() -> None:
     """Where windows begin with their first request, `/rate_limit` names an end that moves on. A worker that was asked
     last before it spent, and was killed, leaves such a word behind: the next full one opens a window, unless something

@@ -93,6 +93,15 @@ def test_a_name_belongs_to_one_manifest(shared_store):
             runs.find(store, "nothing like it")
 
 
+@pytest.mark.parametrize("name", ["a\0b", "\udcff"])
+def test_a_name_that_no_row_can_have_is_nobodys(shared_store, name):
+    """Neither the page nor a command is told that the store is out of reach."""
+    with connection_to(shared_store) as store:
+        assert runs.named(store, name) is None
+        with pytest.raises(UsageError, match="has no run"):
+            runs.find(store, name)
+
+
 def test_who_waits_for_a_run_gets_it_until_it_is_at_home(shared_store):
     """Though it is complete by then; who does not wait for one, or has taken it home, submits a new one."""
     name, digest, shards = next(NAMES), next(NAMES), ranges(((0, 0, 1),))

@@ -193,9 +193,12 @@ class SharedBucket:
         """Count the tokens as used of all workers that have not been heard of since their tokens ended.
 
         Args:
-            at: the store's time. patience_s: how long a request may be under way (seconds).
+            at: the store's time, which may have been set back. patience_s: how long a request may be under way
+                (seconds).
         """
+        self.seen = {worker: (min(seen, at), work) for worker, (seen, work) in self.seen.items()}
         for worker, hold in list(self.holds.items()):
+            hold.until = min(hold.until, at + HOLD_S)
             if at > hold.until + patience_s and at > self.seen[worker][0] + HOLD_S + patience_s:
                 self.bucket.in_flight -= hold.tokens
                 del self.holds[worker]

@@ -112,13 +112,12 @@ class PermitQueue:
         tokens: leased tokens, which pay where other workers share the bucket; `bucket` is then as last seen.
         settlers: workers that read what became of a lost write: they go first, and a pause does not hold them.
         waiters: workers with an item under way, in the order in which they came: they go next.
-        newcomers: workers without an item.
-        wake_event: wakes the attendant. is_woken: `wake_event` is set.
+        newcomers: workers without an item. wake_event: wakes the attendant. is_woken: `wake_event` is set.
         is_paced: permits come from the attendant only, at `rate` requests per second.
         due: permits that pacing lets out, and for which there is no room yet; used: requests that this run paid for
             here; granted: permits that were given; given: those of them whose workers were not told yet (counts).
         obstacle: why no permit is given now; `obstacle_until`: until when (monotonic; None: until something happens);
-            `obstacle_kind`: the kind of wait.
+            `obstacle_kind`: the kind of wait; `faster_end`: the end of a window that is over by a faster clock alone.
         heard_at: when the platform last said how much is left, or was asked in vain (monotonic).
         refused_at, refused_window: when and in which window (its number; 0: none) the platform last said that nothing
             is left.
@@ -156,6 +155,7 @@ class PermitQueue:
     obstacle: str = ""
     obstacle_until: float | None = None
     obstacle_kind: WaitKind = WaitKind.BUDGET
+    faster_end: float | None = None
     heard_at: float = 0.0
     refused_at: float = 0.0
     refused_window: int = 0

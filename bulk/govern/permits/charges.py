@@ -61,13 +61,24 @@ def charge(queue: PermitQueue, token: Secret, generation: int, now: float, time:
     late = now + time.high
     if late >= bucket.reset_at:
         bucket.pass_time(late)
-    if bucket.free > bucket.reserve:
+    if bucket.free > bucket.reserve or (queue.faster_end is not None and _passes(queue, bucket, now, time)):
         bucket.reserve_one()
         return Permit(queue, token, bucket.window, bucket.mark, generation, now)
     probes.probe(bucket, now + time.low)
     permit = Permit(queue, token, bucket.window, bucket.mark, generation, now)
     permit.is_probe = True
     return permit
+
+
+def _passes(queue: PermitQueue, bucket: Bucket, now: float, time: ServerClock) -> bool:
+    """Try the clock by which the window of a used-up bucket is over; return whether the next one has something left."""
+    assert queue.faster_end is not None, "asked where there is such a clock"
+    time.try_faster(queue.faster_end, now)
+    queue.faster_end = None
+    late = now + time.high
+    if late >= bucket.reset_at:
+        bucket.pass_time(late)
+    return bucket.free > bucket.reserve
 
 
 def release(permit: Permit, now: float, time: ServerClock) -> None:

@@ -18,16 +18,18 @@ INSERT INTO account (platform, credential, token_tag) VALUES (%s, %s, %s) ON CON
 
 -- name: poll
 UPDATE account SET poller = %s, poll_until = clock_timestamp() + %s * interval '1 second'
-WHERE platform = %s AND credential = %s AND (poller = %s OR poll_until IS NULL OR poll_until < clock_timestamp())
+WHERE platform = %s AND credential = %s AND (poller = %s OR poll_until IS NULL OR poll_until < clock_timestamp()
+    OR poll_until > clock_timestamp() + %s * interval '1 second')  -- the clock was set back
 RETURNING poller
 
 -- name: tell
-UPDATE account SET trust = %s, why = %s,
+UPDATE account SET trust = %s, why = %s, told_at = clock_timestamp(),
     paused_until = clock_timestamp() + %s * interval '1 second',
     quiet_until = clock_timestamp() + %s * interval '1 second'
 WHERE platform = %s AND credential = %s RETURNING extract(epoch FROM paused_until)::float8
 
 -- name: hear
-SELECT credential, extract(epoch FROM paused_until)::float8, trust, why, extract(epoch FROM paused_until - clock_timestamp())::float8,
-    extract(epoch FROM quiet_until - clock_timestamp())::float8
+SELECT credential, extract(epoch FROM paused_until)::float8, trust, why,
+    extract(epoch FROM paused_until - greatest(told_at, clock_timestamp()))::float8,  -- if the clock was set back
+    extract(epoch FROM quiet_until - greatest(told_at, clock_timestamp()))::float8
 FROM account WHERE platform = %s AND paused_until > clock_timestamp()

@@ -106,18 +106,31 @@ BEGIN
 END $$;
 
 -- A connection of a worker begins: what an earlier one of it still sends is refused from now on. Returns the number of
--- the connection, and the digest of the group that was written last.
-CREATE OR REPLACE FUNCTION begin_link(of_run bigint, of_worker bigint, OUT at_link int, OUT last_digest bytea)
-LANGUAGE sql SET search_path FROM CURRENT AS $$
+-- the connection, the digest of the group that was written last, and how many were written.
+CREATE OR REPLACE FUNCTION begin_link(
+    of_run bigint, of_worker bigint, OUT at_link int, OUT last_digest bytea, OUT groups bigint
+) LANGUAGE sql SET search_path FROM CURRENT AS $$
     INSERT INTO participant AS p (run, worker, link) VALUES (of_run, of_worker, 1)
     ON CONFLICT (run, worker) DO UPDATE SET link = p.link + 1
-    RETURNING p.link, p.digest;
+    RETURNING p.link, p.digest, p.commits;
+$$;
+
+-- Ends leases no later than their holders were promised: where the database's clock was set back, they would last as much
+-- longer. Returns how many there were.
+CREATE OR REPLACE FUNCTION shorten_leases(of_run bigint) RETURNS bigint LANGUAGE sql SET search_path FROM CURRENT AS $$
+    WITH shortened AS (
+        UPDATE shard s SET lease_until = clock_timestamp() + s.lease_s * interval '1 second'
+        WHERE (of_run IS NULL OR s.run = of_run) AND s.lease_until > clock_timestamp() + s.lease_s * interval '1 second'
+        RETURNING true
+    )
+    SELECT count(*) FROM shortened;
 $$;
 
 -- Takes shards for a worker, at most `most` of them; `only`: this one, if it can be had.
 CREATE OR REPLACE FUNCTION claim(
     of_run bigint, by_worker bigint, of_engine text, ttl_s float8, most int, only_no int
 ) RETURNS SETOF shard LANGUAGE sql SET search_path FROM CURRENT AS $$
+    SELECT shorten_leases(of_run);
     WITH ready AS (
         SELECT t.run, t.no FROM turn t JOIN run r ON r.id = t.run
         WHERE t.run = of_run AND (only_no IS NULL OR t.no = only_no)
@@ -125,7 +138,7 @@ CREATE OR REPLACE FUNCTION claim(
             AND (t.lease_until IS NULL OR t.lease_until + r.grace_s * interval '1 second' < clock_timestamp())
         ORDER BY t.no LIMIT most FOR UPDATE OF t SKIP LOCKED
     )
-    UPDATE shard s SET epoch = s.epoch + 1, owner = by_worker,
+    UPDATE shard s SET epoch = s.epoch + 1, owner = by_worker, lease_s = ttl_s,
         lease_until = clock_timestamp() + ttl_s * interval '1 second'
     FROM ready WHERE s.run = ready.run AND s.no = ready.no RETURNING s.*;
 $$;

@@ -21,4 +21,4 @@ GRANT INSERT ON word, chunk, outcome, before_image, saved, intent, count, newbor
 GRANT UPDATE ON run, job, shard, turn, intent, before_image, saved, count, newborn, worker, participant, minute, account,
     bucket, hold TO bulk_worker;
 GRANT DELETE ON intent, outcome, saved, count, bucket, hold, worker TO bulk_worker;
-GRANT EXECUTE ON FUNCTION fence, commit_group, begin_link, claim, renew, finish_shard, note_made, reopen TO bulk_worker;
+GRANT EXECUTE ON FUNCTION fence, commit_group, begin_link, shorten_leases, claim, renew, finish_shard, note_made, reopen TO bulk_worker;

@@ -40,6 +40,9 @@ DELETE FROM worker WHERE id = %s AND NOT EXISTS (SELECT FROM participant p WHERE
 -- name: janitor
 SELECT pg_try_advisory_xact_lock(%s)
 
+-- name: shorten_leases
+SELECT shorten_leases(NULL)
+
 -- name: lapsed
 SELECT s.run, s.no FROM shard s JOIN run r ON r.id = s.run
 WHERE NOT s.done AND r.state = 'running' AND s.lease_until + r.grace_s * interval '1 second' < clock_timestamp()

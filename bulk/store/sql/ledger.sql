@@ -14,7 +14,7 @@ UPDATE run SET began_platform = coalesce(began_platform, %s) WHERE id = %s RETUR
 UPDATE participant SET ended_at = NULL, exit_code = NULL, why = '' WHERE run = %s AND worker = %s RETURNING status
 
 -- name: begin_link
-SELECT at_link, last_digest FROM begin_link(%s, %s)
+SELECT at_link, last_digest, groups FROM begin_link(%s, %s)
 
 -- name: commit
 SELECT commit_group(%s, %s, %s, %s, %s, %s,  %s, %s, %s, %s, %s, %s, %s, %s,

@@ -85,6 +85,14 @@ def test_a_run_of_a_store_is_among_the_others(asker: Asker, place: StorePlace) -
     assert f'bulk_items_total{{run="store:{place.name}",job="readmes",outcome="failed"}} {GONE + REFUSED}' in text
 
 
+@pytest.mark.parametrize("what", ["%00", "a%00b", "%ED%B3%BF", "%FF"])
+def test_what_a_store_can_not_hold_is_not_there(asker: Asker, place: StorePlace, what: str) -> None:
+    """A name or a search with a character that no text in the store can have finds nothing; the store is in reach."""
+    assert asker.get(f"/runs/store:{what}").status in (400, 404)
+    for field in ("search", "job", "outcome", "code", "after"):
+        assert asker.get(f"/runs/store:{place.name}/items?{field}={what}").status in (200, 400, 404), field
+
+
 def test_items_of_a_store_are_filtered_and_searched(asker: Asker, place: StorePlace) -> None:
     """In pages that together are all; a search without an index looks at every item."""
     path = f"/runs/store:{place.name}/items"
