@@ -20,6 +20,8 @@ from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.witnesses import NEVER, Witness
 from bulk.govern.server_clock import PAST_MOST_S, WINDOW_MOST_S
 
+ASSUMED_S = 5.0
+"""Length of a window of which no possible end is named (seconds): then the requests that are left are asked again."""
 SLOT_S = 0.05
 """Length of one slot of the time line (seconds)."""
 HOLD_S = 5.0
@@ -214,6 +216,10 @@ class SharedBucket:
             return
         named = float(reset) if now - PAST_MOST_S < reset < late + WINDOW_MOST_S else None
         bucket = self.bucket
+        is_assumed = bucket.is_assumed and not now < reset < late + WINDOW_MOST_S
+        if is_assumed:
+            named = bucket.reset_at if now < bucket.reset_at else now + ASSUMED_S
+            bucket.is_assumed = False  # for this word, so that it may begin the next window
         if now >= bucket.reset_at and remaining >= limit and bucket.overlap(mark) == 0:
             # No request is in the window that `/rate_limit` speaks of. What it said before, of a window that had not
             # begun, is no reason to doubt that: there are no probes here that could decide, and workers would wait on.
@@ -225,17 +231,24 @@ class SharedBucket:
             bucket.first = max(bucket.first, bucket.paid + min(remaining, limit) - overlap)
         if bucket.observe(limit, remaining, named, overlap, now, late=late, is_asked=True):
             self.next_slot = now
+        bucket.is_assumed = bucket.is_assumed or is_assumed
         bucket.reserve = reserve(bucket.limit)
 
     @classmethod
     def first_told(
         cls, limit: int, remaining: int, reset: int, now: float, reserve: Callable[[int], int]
     ) -> "SharedBucket | None":
-        """Return a budget that was not known before; None if the platform's numbers leave nothing to lend."""
-        if limit - reserve(limit) <= 0 or not now < reset < now + WINDOW_MOST_S:
+        """Return a budget that was not known before; None if the platform's numbers leave nothing to lend.
+
+        An end that can't be, because it is past or far away, is replaced by one that is assumed: `Date` may be of
+        another clock, and the requests that are left are told anyway.
+        """
+        if limit - reserve(limit) <= 0:
             return None
-        bucket = Bucket(limit, max(0, min(remaining, limit)), float(reset), max(1.0, reset - now), reserve(limit))
-        bucket.opened_at = now
+        is_end = now < reset < now + WINDOW_MOST_S
+        end = float(reset) if is_end else now + ASSUMED_S
+        bucket = Bucket(limit, max(0, min(remaining, limit)), end, max(1.0, end - now), reserve(limit))
+        bucket.opened_at, bucket.is_assumed = now, not is_end
         return cls(bucket, now)
 
     def data(self) -> dict[str, Any]:
