@@ -20,8 +20,9 @@ from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.witnesses import NEVER, Witness
 from bulk.govern.server_clock import PAST_MOST_S, WINDOW_MOST_S
 
-ASSUMED_S = 5.0
-"""Length of a window of which no possible end is named (seconds): then the requests that are left are asked again."""
+ASSUMED_S, ASSUMED_MOST_S = 5.0, 900.0
+"""Length of a window of which no possible end is named (seconds): then the requests that are left are asked again. After
+each such window in which the platform has refused, the next one is twice as long, up to the second value."""
 SLOT_S = 0.05
 """Length of one slot of the time line (seconds)."""
 HOLD_S = 5.0
@@ -218,7 +219,8 @@ class SharedBucket:
         bucket = self.bucket
         is_assumed = bucket.is_assumed and not now < reset < late + WINDOW_MOST_S
         if is_assumed:
-            named = bucket.reset_at if now < bucket.reset_at else now + ASSUMED_S
+            longer_s = min(ASSUMED_MOST_S, 2.0 * bucket.window_s) if bucket.is_exhausted else ASSUMED_S
+            named = bucket.reset_at if now < bucket.reset_at else now + longer_s
             bucket.is_assumed = False  # for this word, so that it may begin the next window
         if now >= bucket.reset_at and remaining >= limit and bucket.overlap(mark) == 0:
             # No request is in the window that `/rate_limit` speaks of. What it said before, of a window that had not

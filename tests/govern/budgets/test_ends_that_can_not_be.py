@@ -44,3 +44,18 @@ def test_an_end_that_can_be_takes_the_place_of_one_that_can_not() -> None:
     end = int(NOW) + WINDOW_S
     shared.told(LIMIT, LIMIT - lent, end, shared.bucket.mark, NOW + 1, NOW + 1, lambda _: 0)
     assert (shared.bucket.reset_at, shared.bucket.is_assumed, shared.bucket.free) == (end, False, LIMIT - lent)
+
+
+def test_a_word_that_never_changes_is_asked_less_often_after_refusals() -> None:
+    """No end can be, and as much is left as ever, though the platform refuses: in an hour few windows are tried."""
+    shared = SharedBucket.first_told(LIMIT, LIMIT, int(NOW) - 1, NOW, lambda _: 0)
+    assert shared is not None
+    tried: set[int] = set()
+    exhausted = 0
+    for second in range(1, 3_600):
+        now = NOW + second
+        shared.told(LIMIT, LIMIT, int(NOW) - 1, shared.bucket.mark, now, now, lambda _: 0)
+        lease = shared.lease(1, Wish(8, WORK, 8, exhausted=exhausted), now, now, float(second))
+        exhausted = lease.window if lease.tokens else 0
+        tried |= {lease.window} if lease.tokens else set()
+    assert 3 <= len(tried) <= 14, tried
