@@ -21,8 +21,8 @@ from bulk.govern.budgets.witnesses import NEVER, Witness
 from bulk.govern.server_clock import PAST_MOST_S, WINDOW_MOST_S
 
 ASSUMED_S, ASSUMED_MOST_S = 5.0, 900.0
-"""Length of a window of which no possible end is named (seconds): then the requests that are left are asked again. After
-each such window in which the platform has refused, the next one is twice as long, up to the second value."""
+"""Length of a window of which no possible end is named (seconds): then the requests that are left are asked again.
+After each such window in which the platform has refused, the next one is twice as long, up to the second value."""
 SLOT_S = 0.05
 """Length of one slot of the time line (seconds)."""
 HOLD_S = 5.0
