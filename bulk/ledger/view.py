@@ -8,11 +8,10 @@ page was read. Source: interface.md §4, §5.
 import contextlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from copy import copy
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,7 +58,11 @@ class Cut(NamedTuple):
 
 
 class LedgerView:
-    """The ledger of one run, read only: a `RunView`, with more methods for reports."""
+    """The ledger of one run, read only: a `RunView`, with more methods for reports.
+
+    Attributes:
+        lent: the connection for all looks, which `at_once` lends; None: each look opens the ledger for itself.
+    """
 
     def __init__(self, run_dir: Path) -> None:
         """Check that there is a run in `run_dir`.
@@ -73,19 +76,23 @@ class LedgerView:
             refuse_foreign(self._path)
         except OSError as error:
             raise no_ledger(run_dir, error) from None
-        self.look: Callable[[], AbstractContextManager[sqlite3.Connection]] = partial(open_reader, self._path)
+        self.lent: sqlite3.Connection | None = None
 
     @contextlib.contextmanager
     def at_once(self) -> "Iterator[LedgerView]":
         """Lend a view of one moment, for a few short looks: opening the ledger costs more than each of them."""
-        with self.look() as connection:
+        with self._look() as connection:
             view = copy(self)
-            view.look = lambda: contextlib.nullcontext(connection)
+            view.lent = connection
             yield view
+
+    def _look(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Lend the connection for one look: the one of `at_once`, or a new one."""
+        return open_reader(self._path) if self.lent is None else contextlib.nullcontext(self.lent)
 
     def identity(self) -> RunIdentity:
         """Return the identity of the run; `jobs` in their order."""
-        with self.look() as connection:
+        with self._look() as connection:
             return read_identity(connection)
 
     def holder(self) -> Holder | None:
@@ -94,7 +101,7 @@ class LedgerView:
 
     def elsewhere(self) -> str:
         """Return the command (for a shell) by which a store goes on with the run; empty if none does."""
-        with self.look() as connection:
+        with self._look() as connection:
             return read_elsewhere(connection)
 
     def is_held(self) -> bool:
@@ -103,13 +110,13 @@ class LedgerView:
 
     def status(self) -> RunStatus | None:
         """Return the last status of the run that was stored; None before the first one."""
-        with self.look() as connection:
+        with self._look() as connection:
             (data,) = connection.execute("SELECT json FROM status").fetchone()
             return _status(data)
 
     def epochs(self) -> list[Epoch]:
         """Return every process that worked on the run, oldest first."""
-        with self.look() as connection:
+        with self._look() as connection:
             rows = connection.execute(
                 "SELECT number, started_at, ended_at, pid, host, exit_code, coalesce(why, ''), status "
                 "FROM epochs ORDER BY number"
@@ -118,12 +125,12 @@ class LedgerView:
 
     def began_at(self) -> float:
         """Return when the first process opened the run (UTC epoch seconds); 0.0 before that."""
-        with self.look() as connection:
+        with self._look() as connection:
             return float(connection.execute("SELECT coalesce(min(started_at), 0.0) FROM epochs").fetchone()[0])
 
     def actions(self) -> list[Action]:
         """Return the actions of people on the run while it went on, oldest first."""
-        with self.look() as connection:
+        with self._look() as connection:
             if not has_table(connection, "actions"):
                 return []
             rows = connection.execute("SELECT at, who, verb, args, result FROM actions ORDER BY at, rowid").fetchall()
@@ -135,7 +142,7 @@ class LedgerView:
     def counts(self) -> dict[int, dict[str, int]]:
         """Return how many items have each outcome: job number -> outcome -> count. Jobs and outcomes without items are
         left out."""
-        with self.look() as connection:
+        with self._look() as connection:
             return read_counts(connection)
 
     def error_counts_of(self, job: int, start: int, stop: int) -> dict[str, int]:
@@ -144,31 +151,31 @@ class LedgerView:
             "SELECT w.word, count(*) FROM outcomes o JOIN words w ON w.number = o.code "
             "WHERE o.job = ? AND o.idx >= ? AND o.idx < ? AND o.code != 0 GROUP BY o.code"
         )
-        with self.look() as connection:
+        with self._look() as connection:
             return dict(connection.execute(query, (job, start, stop)).fetchall())
 
     def errors_of(self, job: int) -> list[tuple[int, str]]:
         """Return (index, error code) of the items of the job with that number that ended with an error."""
         query = "SELECT o.idx, w.word FROM outcomes o JOIN words w ON w.number = o.code WHERE o.job = ? AND o.code != 0"
-        with self.look() as connection:
+        with self._look() as connection:
             return connection.execute(query, (job,)).fetchall()
 
     def open_items(self, job: int) -> list[int]:
         """Return the items of the job with that number whose write may have been sent, and that have no outcome."""
-        with self.look() as connection:
+        with self._look() as connection:
             return [index for number, index in read_open(connection) if number == job]
 
     def last_index(self, job: int) -> int:
         """Return the last item of the job with that number that has an outcome or an intent; -1 where no item has."""
         last = "SELECT max(idx) AS idx FROM {} WHERE job = :job"  # for each table by itself: one step in its key
         query = f"SELECT max(idx) FROM ({last.format('outcomes')} UNION ALL {last.format('intents')})"
-        with self.look() as connection:
+        with self._look() as connection:
             (last,) = connection.execute(query, {"job": job}).fetchone()
             return -1 if last is None else int(last)
 
     def befores(self, job: int, start: int, stop: int) -> dict[int, Any]:
         """Return the before-images of these items' writes that can be undone, by index."""
-        with self.look() as connection:
+        with self._look() as connection:
             if not has_table(connection, "befores"):
                 return {}
             query = "SELECT idx, before FROM befores WHERE job = ? AND idx >= ? AND idx < ?"
@@ -177,7 +184,7 @@ class LedgerView:
 
     def head(self) -> str | None:
         """Return the head of the digest chain, in hexadecimal; None for a run without a chain."""
-        with self.look() as connection:
+        with self._look() as connection:
             if not has_table(connection, "links"):
                 return None
             row = connection.execute("SELECT head FROM links ORDER BY number DESC LIMIT 1").fetchone()
@@ -186,7 +193,7 @@ class LedgerView:
     def tallies(self) -> dict[int, StoredTally] | None:
         """Return the tallies of jobs by their number, and that of the run (-1); None where they do not cover all
         outcomes."""
-        with self.look() as connection:
+        with self._look() as connection:
             if not has_table(connection, "tallies"):
                 return None
             found = {job: StoredTally(*row) for job, *row in connection.execute("SELECT * FROM tallies")}
@@ -199,7 +206,7 @@ class LedgerView:
         """Return figures by time, for plots, in order; empty where the run kept none. `newest`: only the last minute;
         `since`: only minutes from that one on.
         """
-        with self.look() as connection:
+        with self._look() as connection:
             if not has_table(connection, "timeline"):
                 return []
             order = "DESC LIMIT 1" if newest else ""
@@ -209,7 +216,7 @@ class LedgerView:
 
     def error_counts(self) -> list[tuple[str, str, int]]:
         """Return the sums that are kept with each commit."""
-        with self.look() as connection:
+        with self._look() as connection:
             return connection.execute(
                 "SELECT j.name, w.word, sum(c.items) FROM counts c JOIN jobs j ON j.number = c.job "
                 "JOIN words w ON w.number = c.code GROUP BY c.job, c.code ORDER BY c.job, sum(c.items) DESC, w.word"
@@ -217,7 +224,7 @@ class LedgerView:
 
     def sums(self) -> list[tuple[int, str, str, int]]:
         """Return job number, outcome, error code (empty: none) and how many items have these three."""
-        with self.look() as connection:
+        with self._look() as connection:
             return connection.execute(
                 "SELECT c.job, o.word, coalesce(w.word, ''), c.items FROM counts c "
                 "JOIN words o ON o.number = c.outcome LEFT JOIN words w ON w.number = c.code WHERE c.items > 0"
@@ -259,7 +266,7 @@ class LedgerView:
     def lines_of(self, job: int, indexes: Iterable[int], most_bytes: int) -> dict[int, bytes]:
         """See `RunView`; each line is looked up by itself."""
         found, left = dict[int, bytes](), most_bytes
-        with self.look() as connection, self._results(connection) as (fd, _):
+        with self._look() as connection, self._results(connection) as (fd, _):
             for index in dict.fromkeys(indexes):
                 query = "SELECT position, length FROM outcomes WHERE job = ? AND idx = ?"
                 place = connection.execute(query, (job, index)).fetchone()
@@ -274,13 +281,13 @@ class LedgerView:
         Raises:
             RunDirectoryError: a line is not as it was written, or the file can't be read.
         """
-        with self.look() as connection, self._results(connection) as (fd, end):
+        with self._look() as connection, self._results(connection) as (fd, end):
             refuse_edited(connection, fd, end, self.run_dir / RESULTS)
 
     def whole_results(self) -> Path | None:
         """Return `results.jsonl` where it holds the current lines and no others, so that it can be read as it is."""
         path = self.run_dir / RESULTS
-        with self.look() as connection, self._results(connection) as (fd, end):
+        with self._look() as connection, self._results(connection) as (fd, end):
             (generation,) = connection.execute("SELECT generation FROM meta").fetchone()
             (current,) = connection.execute("SELECT coalesce(sum(length), 0) FROM outcomes").fetchone()
             is_whole = not rewritten_path(path, generation).exists() and os.fstat(fd).st_size == end == current
@@ -288,7 +295,7 @@ class LedgerView:
 
     def longest_line(self) -> int:
         """Return the length of the longest current line (bytes); 0 where there is none."""
-        with self.look() as connection:
+        with self._look() as connection:
             (found,) = connection.execute("SELECT coalesce(max(length), 0) FROM outcomes").fetchone()
             return int(found)
 
@@ -298,7 +305,7 @@ class LedgerView:
         Among them may be lines that were replaced since. Where the file is no longer of that `generation`, it was
         written anew, and the lines are those from its beginning.
         """
-        with self.look() as connection, self._results(connection) as (fd, end):
+        with self._look() as connection, self._results(connection) as (fd, end):
             (found,) = connection.execute("SELECT generation FROM meta").fetchone()
             if found != generation:
                 start = 0
@@ -326,7 +333,7 @@ class LedgerView:
             after: job number and index of the item before the first one. until: the same of the last one looked at.
             job, outcome, code: only items of that job, with that outcome and that error code; empty: any.
         """
-        with self.look() as connection:
+        with self._look() as connection:
             words = read_words(connection)
             wheres, values = behind(connection, after, until, job)
             for column, word in (("outcome", outcome), ("code", code)):
@@ -339,7 +346,7 @@ class LedgerView:
     def current(self, places: Iterable[tuple[int, int, int]]) -> list[Cut]:
         """Return items by job number, index and place of their line, without those that have another line now."""
         query = f"{_PLACES} WHERE job = ? AND idx = ? AND position = ?"
-        with self.look() as connection:
+        with self._look() as connection:
             rows = [row for place in places for row in connection.execute(query, place)]
             return self._cut(connection, rows)
 
@@ -349,7 +356,7 @@ class LedgerView:
 
     def newest_lines(self, size_bytes: int) -> list[bytes]:
         """Return the end of `results.jsonl`, in one read."""
-        with self.look() as connection, self._results(connection) as (fd, end):
+        with self._look() as connection, self._results(connection) as (fd, end):
             start = max(0, end - size_bytes)
             lines = os.pread(fd, end - start, start).splitlines()
         return lines[1:] if start else lines
@@ -358,7 +365,7 @@ class LedgerView:
         self, after: tuple[int, int], kinds: AbstractSet[OutcomeKind] | None, job: str | None
     ) -> tuple[int, list[tuple[int, int, int, int]]]:
         """Return the generation of results.jsonl, and job, index, position and length of the next lines."""
-        with self.look() as connection:
+        with self._look() as connection:
             (generation,) = connection.execute("SELECT generation FROM meta").fetchone()
             wheres, values = behind(connection, after, None, job or "")
             if kinds is not None:

@@ -184,15 +184,15 @@ class Steer:
 
 
 def _ended_as(run_dir: Path, child: subprocess.Popen[bytes], now: float) -> str:
-    """Return the state of the run that `child` has driven; empty where the child could not begin."""
-    if child.returncode in COMPLETE:
-        return "complete"
+    """Return the state of the run that `child` has driven; empty where the child began nothing, and said why."""
     view = view_of(run_dir)
     run_state = None if view is None else run_state_of(view, now)
-    if run_state is None or child.returncode != ExitCode.STOPPED or not run_state.epochs:
+    if run_state is None or not run_state.epochs or run_state.epochs[-1].pid != child.pid:
         return ""
-    last = run_state.epochs[-1]
-    has_sent = last.pid == child.pid and last.status is not None and last.status.requests > 0
+    if child.returncode in COMPLETE:
+        return "complete"
+    last = run_state.epochs[-1].status
+    has_sent = child.returncode == ExitCode.STOPPED and last is not None and last.requests > 0
     return run_state.state if has_sent else ""
 
 
