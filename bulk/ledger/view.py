@@ -58,11 +58,8 @@ class Cut(NamedTuple):
 
 
 class LedgerView:
-    """The ledger of one run, read only: a `RunView`, with more methods for reports.
-
-    Attributes:
-        lent: the connection for all looks, which `at_once` lends; None: each look opens the ledger for itself.
-    """
+    """The ledger of one run, read only: a `RunView`, with more methods for reports. `lent`: the connection of `at_once`
+    for all looks; None: each look opens the ledger for itself."""
 
     def __init__(self, run_dir: Path) -> None:
         """Check that there is a run in `run_dir`.
@@ -81,13 +78,11 @@ class LedgerView:
     @contextlib.contextmanager
     def at_once(self) -> "Iterator[LedgerView]":
         """Lend a view of one moment, for a few short looks: opening the ledger costs more than each of them."""
-        with self._look() as connection:
-            view = copy(self)
-            view.lent = connection
+        view = copy(self)
+        with self._look() as view.lent:
             yield view
 
     def _look(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Lend the connection for one look: the one of `at_once`, or a new one."""
         return open_reader(self._path) if self.lent is None else contextlib.nullcontext(self.lent)
 
     def identity(self) -> RunIdentity:
@@ -242,8 +237,7 @@ class LedgerView:
 
     def lines(self, *, kinds: AbstractSet[OutcomeKind] | None = None, job: str | None = None) -> Iterator[bytes]:
         """Yield each line of `finished` as it is in the file, with its newline."""
-        fd, generation = -1, -1
-        after = (-1, -1)
+        fd, generation, after = -1, -1, (-1, -1)
         try:
             while True:
                 found, rows = self._page(after, kinds, job)
@@ -296,8 +290,7 @@ class LedgerView:
     def longest_line(self) -> int:
         """Return the length of the longest current line (bytes); 0 where there is none."""
         with self._look() as connection:
-            (found,) = connection.execute("SELECT coalesce(max(length), 0) FROM outcomes").fetchone()
-            return int(found)
+            return int(connection.execute("SELECT coalesce(max(length), 0) FROM outcomes").fetchone()[0])
 
     def appended(self, generation: int, start: int, most_bytes: int) -> Appended:
         """Return whole lines of `results.jsonl` from byte `start` on, about `most_bytes` of them, as committed.
