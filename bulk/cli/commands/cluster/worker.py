@@ -77,9 +77,9 @@ def worker(
     with stored.opened(store, "worker"):
         pass
     from bulk.bundle.secret_fields import SecretPlaces
-    from bulk.cluster.folder import new_folder
     from bulk.cluster.worker import Worker, WorkerSettings
     from bulk.manifest.platform_section import base_url
+    from bulk.storage.scratch import scratch_folder
     from bulk.store import address
 
     try:
@@ -91,7 +91,7 @@ def worker(
     places = None if secrets is None else SecretPlaces(secrets.resolve(), None)
     if logging.getLogger().level > logging.INFO:
         logging.getLogger("bulk.cluster").setLevel(logging.INFO)
-    with new_folder() if folder is None else contextlib.nullcontext(folder) as place:
+    with scratch_folder("worker") if folder is None else contextlib.nullcontext(folder) as place:
         settings = WorkerSettings(address.read(store), platforms, credentials, place, ttl_s=lease_s, secrets=places)
         one = Worker(settings)
         event_loop.run(lambda: one.run(lambda: output.say(f"worker {one.name} waits for runs in {store}")))
