@@ -121,6 +121,14 @@ def read_all(
         request = page(query=following, accept=_FOUND)
 
 
+def read_first(path: str, proof: Proof) -> Generator[Request, Reply, tuple[Listing, bool]]:
+    """Read the first page of a list, and return it with whether that is the whole list, without a doubt."""
+    reply = yield Request(method="GET", path=path, query=urls.query(per_page=PER_PAGE), proof=proof)
+    found = _entries_of(reply, None)
+    is_whole = 0 < len(found) < urls.LEAST_CUT and not _goes_on(reply, 1)
+    return Listing(entries=found, pages=1, is_unchanged=reply.is_unchanged), is_whole
+
+
 def read_surely(path: str, proof: Proof, *, most_pages: int = MOST_PAGES) -> Generator[Request, Reply, Listing]:
     """Read every page of a list, past the store of kept answers, for a caller to whom it matters what is *not* in it.
 
