@@ -188,6 +188,7 @@ def test_an_entry_that_comes_again_on_a_later_page_is_listed_once():
     again = read(page([1, 2], "after=a"), page([3, 4], "after=b"), page([5, 6], "after=c"), page([3, 4])).ended
     assert "page 4 repeats" in again.why
     assert numbers(read(page([1, 2, 3], "page=2"), page([3])).ended.entries) == [1, 2, 3]
+    assert numbers(read(page([1, 2, 1])).ended.entries) == [1, 2]
 
 
 def test_a_link_to_the_last_page_alone_is_enough():
