@@ -86,7 +86,7 @@ def test_a_link_of_another_thing_is_none_of_the_list(anchor: str, is_ours: bool)
         headers = {"link": f"<{target}>; {placed}"}
         assert has_next_link(headers) is is_ours
         assert tells_of_pages(headers) is is_ours
-    both = {"link": f'<https://docs.example.com/guide/2?page=9>; rel="next"; anchor="/1", <?page=2>; rel="next"'}
+    both = {"link": '<https://docs.example.com/guide/2?page=9>; rel="next"; anchor="/1", <?page=2>; rel="next"'}
     assert next_query(both, PATH, "") == "page=2"
 
 

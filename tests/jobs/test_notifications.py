@@ -147,7 +147,7 @@ def test_mark_all_settled():
 
 
 def test_an_empty_page_that_leads_on_is_not_none():
-    """A gateway's 201 and two pages without entries, with a link to a next one: it was done, and threads were unread."""
+    """A gateway's 201, and twice a page without entries that leads on: it counted as done, and threads were unread."""
     leads_on = reply(body=[], headers={"link": '<https://x/api/v3/notifications?page=2>; rel="next"'})
     assert settle(MARK, {"last_read_at": WHEN}, UNSEEN, leads_on, status=201).is_undecided
     assert run(MARK, {"last_read_at": WHEN}, reply(304), leads_on).outcome.kind is OutcomeKind.UNKNOWN

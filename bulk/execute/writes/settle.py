@@ -168,12 +168,11 @@ class Settler:
         looks = self.refused_writes.looks(kind)
         is_about_it = self.refused_writes.is_waited_for(kind) and _may_be_about_its_effect(refused, refusal)
         until, pauses_s = self.settled_at(refused) if is_about_it else 0.0, PAUSE_FIRST_S
-        looks = looks if refused.effect in _MAY_TAKE_TIME else min(looks, 1)
         is_creation = refused.effect in CREATES
         context.is_settling = True
         try:
             while looks > 0:
-                began = self._clock.monotonic()
+                began, retries = self._clock.monotonic(), context.tally.retries
                 found = await self._read_back(operation, item, refused.lost, context, owner)
                 if _is_trace(found):
                     found = await self._read_back(operation, item, refused.lost, context, owner)
@@ -184,14 +183,18 @@ class Settler:
                 if isinstance(found, NotApplied) and found.part is not None:
                     self.refused_writes.was_done(kind)
                     return _in_part(refusal, found.part)
-                may_show_late = isinstance(found, NotApplied) or (isinstance(found, Undecided) and is_creation)
+                is_blind = isinstance(found, Undecided) and found.found is None
+                shows_nothing = is_blind or isinstance(found, NotApplied)
+                may_show_late = shows_nothing or (isinstance(found, Undecided) and is_creation)
                 if may_show_late and began < until:
                     await self._sender.pause(pauses_s)
                     pauses_s = min(PAUSE_MOST_S, pauses_s * 2.0)
                     continue
-                if not isinstance(found, NotApplied):
+                if not shows_nothing:
                     return _unless_it_explains(refused, refusal, found, is_about_it=is_about_it)
-                looks -= 1
+                # one good look is enough, but no answer that was wrong makes a look a good one
+                is_enough = refused.effect not in _MAY_TAKE_TIME and not is_blind and context.tally.retries == retries
+                looks = 0 if is_enough else looks - 1
                 if looks and not is_about_it:
                     await self._sender.pause(SECOND_LOOK_S)
         except Draining:  # the run is ending, and the refusal is known

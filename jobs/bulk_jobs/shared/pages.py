@@ -1,11 +1,11 @@
 """Lists: all pages of a list, read as one.
 
 The `Link` of a page leads to the next one, but only its query is used and the path stays the same, so that no link can
-lead out of the platform. After a full page (`urls.page_size`) whose `Link` names neither a next nor a last page, or that
-has none, the next one is asked for by its number, also where pages before it had one; and where a `Link` names the last
-page alone, until that one. A list whose links repeat a page or leave one out, or that goes on for ever, is unusable: a
-part of a list is never passed off as the whole. While a list is read, others may change it: a new entry moves others to
-a later page, where they come once more and are left out, and a deletion moves entries to the page before, so that they
+lead out of the platform. After a full page (`urls.page_size`) without a `Link` that names a next or a last page, the
+next one is asked for by its number, also where pages before it had a link; and where a `Link` names the last page
+alone, until that one. A list whose links repeat a page or leave one out, or that goes on for ever, is unusable: a part
+of a list is never passed off as the whole. While a list is read, others may change it: a new entry moves others to a
+later page, where they come once more and are left out, and a deletion moves entries to the page before, so that they
 are missed. Source: specification, Conventions (pagination); failures.md rows 12, 30.
 """
 

@@ -37,6 +37,20 @@ def test_a_kind_that_has_lied_is_always_looked_into():
     assert [refused.looks(KIND) for _ in range(5)] == [1] * 5
 
 
+@pytest.mark.interpreted
+@pytest.mark.parametrize("effect", list(Effect))
+def test_a_look_that_sees_nothing_is_repeated(effect: Effect) -> None:
+    """A write was done and refused with 404, and the look behind it met another 404: it was `failed`. After a look that
+    could not read, of the first few refusals of a kind, there is another one."""
+    refusal = failed(ErrorCode.FORBIDDEN, "no")
+    outcome, _ = looked_for(Thing([Undecided("reading back failed"), succeeded({})]), effect, refusal)
+    assert outcome is not None
+    assert outcome.kind is OutcomeKind.SUCCEEDED
+    never = Thing([Undecided("reading back failed")])
+    assert looked_for(never, effect, refusal)[0] is None
+    assert never.readings == 2
+
+
 FILE = {"owner": "acme-eng", "repo": "hello-world", "path": "README.md", "message": "Away"}
 RULESET = {
     "org": "acme-eng",
