@@ -340,6 +340,7 @@ FEW = (
     "lied: 422 exists already, after",
     "lied: 403 without a reason, always, after",
     "lists: an entry twice on a page, always",
+    "denied: 404 after, then 404",
 )
 """One or two of each family."""
 

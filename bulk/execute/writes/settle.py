@@ -54,8 +54,6 @@ _OVERWRITES = frozenset((Effect.COMPARE_AND_SWAP, Effect.SET))
 """Effects that may take the place of what somebody else has written."""
 _REFUSED = frozenset((401, 403, 422, 429))
 """Statuses of a refused send that was repeated: that it was done all the same is only just possible."""
-_MAY_TAKE_TIME = frozenset((Effect.MOVE, Effect.ORDERED, Effect.SET))
-"""Effects that the platform may bring about in the background."""
 REFUSED_FROM = 300
 """Statuses below are not a refusal, but may show less than was asked for."""
 READINGS = 2
@@ -172,7 +170,7 @@ class Settler:
         context.is_settling = True
         try:
             while looks > 0:
-                began, retries = self._clock.monotonic(), context.tally.retries
+                began = self._clock.monotonic()
                 found = await self._read_back(operation, item, refused.lost, context, owner)
                 if _is_trace(found):
                     found = await self._read_back(operation, item, refused.lost, context, owner)
@@ -183,18 +181,16 @@ class Settler:
                 if isinstance(found, NotApplied) and found.part is not None:
                     self.refused_writes.was_done(kind)
                     return _in_part(refusal, found.part)
-                is_blind = isinstance(found, Undecided) and found.found is None
-                shows_nothing = is_blind or isinstance(found, NotApplied)
-                may_show_late = shows_nothing or (isinstance(found, Undecided) and is_creation)
+                is_undecided = isinstance(found, Undecided) and (is_creation or found.found is None)
+                may_show_late = is_undecided or isinstance(found, NotApplied)
                 if may_show_late and began < until:
                     await self._sender.pause(pauses_s)
                     pauses_s = min(PAUSE_MOST_S, pauses_s * 2.0)
                     continue
-                if not shows_nothing:
-                    return _unless_it_explains(refused, refusal, found, is_about_it=is_about_it)
-                # one good look is enough, but no answer that was wrong makes a look a good one
-                is_enough = refused.effect not in _MAY_TAKE_TIME and not is_blind and context.tally.retries == retries
-                looks = 0 if is_enough else looks - 1
+                explained = _unless_it_explains(refused, refusal, found, is_about_it=is_about_it)
+                if explained is not None:
+                    return explained
+                looks -= 1
                 if looks and not is_about_it:
                     await self._sender.pause(SECOND_LOOK_S)
         except Draining:  # the run is ending, and the refusal is known
