@@ -21,7 +21,6 @@ _holds_surrogate = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]").search
 _TARGET = re.compile(r"[\s,]*<([^<>]*)>")
 _PARAMETER = re.compile(r'\s*;\s*([!#$%&\'*+.^_`|~0-9A-Za-z-]+)\s*(?:=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;,"]*)))?')
 _PORTS = {"http": 80, "https": 443}
-_PAGES = frozenset(("first", "prev", "previous", "last"))
 _PRINTABLE = re.compile(r"[\x21-\x5b\x5d-\x7e]*")
 """Printable ASCII without spaces and backslashes."""
 
@@ -155,16 +154,17 @@ def has_later_page(headers: Mapping[str, str], page: int) -> bool:
 
 
 def tells_of_pages(headers: Mapping[str, str]) -> bool:
-    """Return whether a `Link` speaks of the pages of a list, so that one without a next page tells that it ends there.
+    """Return whether a `Link` tells which page follows, or which is the last one, so that without a next page the list
+    ends there.
 
     A `Link` of a gateway, for other purposes, says nothing of that, nor does one that names a next page so that it
-    can't be read.
+    can't be read, or only pages before this one: such a one may have lost its other links.
     """
     header = headers.get("link")
     if not header:
         return False
     named = {relation for _, relations in _links(header) for relation in relations}
-    return "next" in named or ("next" not in header.lower() and not named.isdisjoint(_PAGES))
+    return "next" in named or ("last" in named and "next" not in header.lower())
 
 
 def page_number(query: str) -> int | None:
@@ -241,14 +241,30 @@ def _target(headers: Mapping[str, str], relation: str) -> str | None:
 
 
 def _links(header: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield (target, relations) of each link of a `Link` header, up to the first thing that is not a link."""
+    """Yield (target, relations) of each link of a `Link` header, up to the first thing that is not a link.
+
+    A link with an `anchor` is one of another thing (RFC 8288 §3.2), and is left out.
+    """
     place = 0
     while found := _TARGET.match(header, place):
         target, place = found[1].strip(), found.end()
-        relations: list[str] | None = None
+        told: dict[str, str] = {}
         while found := _PARAMETER.match(header, place):
             place = found.end()
-            if found[1].lower() == "rel" and relations is None:  # a second one is ignored, says RFC 8288 §3.3
-                value = found[3] if found[2] is None else re.sub(r"\\(.)", r"\1", found[2])
-                relations = (value or "").lower().split()
-        yield target, relations or []
+            value = found[3] if found[2] is None else re.sub(r"\\(.)", r"\1", found[2])
+            told.setdefault(found[1].lower(), value or "")  # a second one is ignored, says RFC 8288 §3.3
+        if _is_about(told.get("anchor", ""), target):
+            yield target, told.get("rel", "").lower().split()
+
+
+def _is_about(anchor: str, target: str) -> bool:
+    """Return whether a link with this `anchor` may be one of the answer itself: it has none, or that names the answer,
+    or a page of what the link leads to."""
+    if not anchor:
+        return True
+    try:
+        url, path = urlsplit(anchor), urlsplit(target).path
+    except ValueError:
+        return False
+    is_answer = not url.netloc and not url.path
+    return not url.fragment and (is_answer or _last_segment(url.path) == _last_segment(path))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bulk.urls import LONGEST_CHARS, has_next_link, next_query
+from bulk.urls import LONGEST_CHARS, has_next_link, next_query, tells_of_pages
 
 PATH = "/orgs/acme/hooks"
 BASE = "https://code.example.com/api/v3"
@@ -62,6 +62,32 @@ def test_without_a_next_link_there_is_no_query():
     for headers in ({}, {"link": ""}, {"link": f'<{BASE}/orgs/acme/hooks?page=9>; rel="last"'}):
         assert next_query(headers, PATH, "") is None
         assert not has_next_link(headers)
+
+
+@pytest.mark.parametrize(
+    ("anchor", "is_ours"),
+    [
+        ("", True),
+        (f"{BASE}{PATH}?per_page=100", True),
+        ("?per_page=100", True),
+        (f"{BASE}/organizations/101/hooks", True),
+        ("https://docs.example.com/", False),
+        ("https://docs.example.com/guide/1", False),
+        ("#part", False),
+        (f"{BASE}{PATH}#part", False),
+        ("https://[::1/hooks", False),
+    ],
+)
+def test_a_link_of_another_thing_is_none_of_the_list(anchor: str, is_ours: bool):
+    """A gateway gave its own links, each with the `anchor` of what it is a link of (RFC 8288 §3.2): the list led to
+    them, and could not be read (failures.md row 12)."""
+    target = f"{BASE}{PATH}?page=2" if is_ours else "https://docs.example.com/guide/2?page=2"
+    for placed in (f'rel="next"; anchor="{anchor}"', f'anchor="{anchor}"; REL=next'):
+        headers = {"link": f"<{target}>; {placed}"}
+        assert has_next_link(headers) is is_ours
+        assert tells_of_pages(headers) is is_ours
+    both = {"link": '<https://docs.example.com/guide/2?page=9>; rel="next"; anchor="/1", <?page=2>; rel="next"'}
+    assert next_query(both, PATH, "") == "page=2"
 
 
 @given(target=st.text(), path=st.text(), query=st.text())

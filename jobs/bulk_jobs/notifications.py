@@ -165,7 +165,9 @@ class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
         result = {"last_read_at": item.last_read_at}
         if reply.status == 304:  # there is nothing to mark, if the answer is right
             left = yield _unread(item.last_read_at)
-            return unknown(_NOT_SO, http_status=304) if left.body else unchanged(result, note=_NOTHING_TO_MARK)
+            if _shows_any(left):
+                return unknown(_NOT_SO, http_status=304)
+            return unchanged(result, note=_NOTHING_TO_MARK)
         if reply.status == 205:
             return succeeded(result)
         result["message"] = reply.body["message"]
@@ -177,7 +179,7 @@ class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
         is_accepted = lost.status is not None and lost.status < 300
         if is_accepted and item.last_read_at is not None and item.read is not False:
             left = yield _unread(item.last_read_at)
-            if not left.body:
+            if not _shows_any(left):
                 return succeeded({"last_read_at": item.last_read_at}, note=_NONE_IS_LEFT)
         return Undecided("whether the notifications were marked as read is not known")
 
@@ -185,7 +187,7 @@ class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
         waited_s = 0.0
         for pause_s in polling.pauses():
             reply = yield _unread(last_read_at, pause_s)
-            if not reply.body:
+            if not _shows_any(reply):
                 return succeeded(result)
             # the engine waits that long before the next poll
             waited_s += max(pause_s, _interval_s(reply))
@@ -311,6 +313,11 @@ def _unread(before: str, pause_s: float = 0.0) -> Request:
         is_poll=True,
         proof=_THREADS,
     )
+
+
+def _shows_any(reply: Reply) -> bool:
+    """Return whether an answer to `_unread` shows a thread, or leads on to a page that may."""
+    return bool(reply.body) or urls.has_next_link(reply.headers)
 
 
 def _proof(item: ThreadItem) -> Proof:

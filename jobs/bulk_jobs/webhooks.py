@@ -7,6 +7,7 @@ operations.md, rows of hooks. Deliveries are in `webhook_deliveries.py`.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -79,7 +80,7 @@ class _ReadsWebhook(ProvesAbsence[HookItem]):
 class GetWebhook(_ReadsWebhook, Returns[Webhook]):
     """Read one webhook of an organization. Its secret is masked.
 
-    Requests:  1.
+    Requests:  1. missing: ok: the first 100 webhooks as a list, and 1 more where it is not one of them.
     Category:  core. Lane: none.
     Result:    the webhook.
     Lost answer: a read is repeated.
@@ -100,7 +101,7 @@ class GetWebhook(_ReadsWebhook, Returns[Webhook]):
 class GetWebhookConfig(_ReadsWebhook, Returns[WebhookConfig]):
     """Read the configuration of a webhook: where its events go, and how. Its secret is masked.
 
-    Requests:  1.
+    Requests:  1. missing: ok: the first 100 webhooks as a list, and 1 more where it is not one of them.
     Category:  core. Lane: none.
     Result:    url, content_type, insecure_ssl, and secret where there is one.
     Lost answer: a read is repeated.
@@ -321,19 +322,17 @@ class DeleteWebhook(ChangesThings[DeleteWebhookItem], Undoable[DeleteWebhookItem
 
 
 def _unless_listed(item: HookItem, part: Callable[[dict[str, Any]], Any]) -> Steps:
-    """Return the outcome with `part` of a webhook from the list of all webhooks; `missing` if the list lacks it."""
-    listing = yield from pages.read_all(hooks_path(item.org), hook_settings.proof_of_hooks(item.org))
-    if listing.flaw is None and listing.pages > 1:
-        listing = yield from _list(item)
-    if listing.flaw is not None:
-        return listing.flaw
-    listed = listing.entries
-    if not listed and (reply := (yield _look(item))).status == 200:  # a gateway answers anything with an empty list
-        listed = [reply.body]
-    found = [hook_settings.shown(hook) for hook in listed if hook.get("id") == item.hook_id]
-    if not found:
+    """Return the outcome with `part` of a webhook from the first page of the list, or by itself; `missing` if neither
+    shows it. That page is whole, or shows that a 404 beside it is not one of a credential that may see no webhooks."""
+    listing, is_whole = yield from pages.read_first(hooks_path(item.org), hook_settings.proof_of_hooks(item.org))
+    for hook in listing.entries:
+        if hook.get("id") == item.hook_id:
+            shown = part(hook_settings.shown(hook))
+            return unchanged(shown) if listing.is_unchanged else succeeded(shown)
+    if is_whole:
         return missing(is_unchanged=listing.is_unchanged)
-    return unchanged(part(found[0])) if listing.is_unchanged else succeeded(part(found[0]))
+    reply = yield replace(_look(item), is_fresh=False)
+    return missing(is_unchanged=False) if reply.status == 404 else _read(reply, part(hook_settings.shown(reply.body)))
 
 
 def _look(item: HookItem) -> Request:

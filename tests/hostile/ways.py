@@ -262,6 +262,9 @@ def _twisted() -> Iterator[Way]:
         yield Way(f"refused: {name}, before", "twisted", twist=twist, has_effect=False, is_harmless=name[:3] != "304")
     for name, body in {"message": b'{"message":"Not Found"}', "page": PAGE, "nothing": b""}.items():
         yield Way(f"absent: 404 {name} to a read", "twisted", on="read", twist=twists.instead(404, body))
+    for times in (1, None):
+        name = f"lists: an entry twice on a page{', always' if times is None else ''}"
+        yield Way(name, "twisted", times, on="read", twist=twists.doubled)
     for name, target in LINKS.items():
         yield Way(f"links: {name}", "twisted", None, on="read", twist=twists.linked(target))
     for wait in (*WAITS, "9" * 20, "Thu, 21 Oct 2100 07:28:00 GMT", "Thu, 01 Jan 2026 07:28:00 +0900", "1e3", ""):
@@ -336,6 +339,8 @@ FEW = (
     "lied: 409, after",
     "lied: 422 exists already, after",
     "lied: 403 without a reason, always, after",
+    "lists: an entry twice on a page, always",
+    "denied: 404 after, then 404",
 )
 """One or two of each family."""
 

@@ -146,6 +146,15 @@ def test_mark_all_settled():
     assert settle(MARK, {"last_read_at": WHEN, "read": False}, UNSEEN, status=202).requests == []
 
 
+def test_an_empty_page_that_leads_on_is_not_none():
+    """A gateway's 201, and twice a page without entries that leads on: it counted as done, and threads were unread."""
+    leads_on = reply(body=[], headers={"link": '<https://x/api/v3/notifications?page=2>; rel="next"'})
+    assert settle(MARK, {"last_read_at": WHEN}, UNSEEN, leads_on, status=201).is_undecided
+    assert run(MARK, {"last_read_at": WHEN}, reply(304), leads_on).outcome.kind is OutcomeKind.UNKNOWN
+    driven = run(MARK, {"last_read_at": WHEN, "wait": True}, ACCEPTED, leads_on, reply(body=[]))
+    assert len(driven.requests) == 3
+
+
 def test_mark_all_checks():
     """A moment has a time zone; all marking goes one at a time."""
     assert set(flaws(MARK, {"last_read_at": "now"})) == {"last_read_at"}

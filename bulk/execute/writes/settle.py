@@ -54,8 +54,6 @@ _OVERWRITES = frozenset((Effect.COMPARE_AND_SWAP, Effect.SET))
 """Effects that may take the place of what somebody else has written."""
 _REFUSED = frozenset((401, 403, 422, 429))
 """Statuses of a refused send that was repeated: that it was done all the same is only just possible."""
-_MAY_TAKE_TIME = frozenset((Effect.MOVE, Effect.ORDERED, Effect.SET))
-"""Effects that the platform may bring about in the background."""
 REFUSED_FROM = 300
 """Statuses below are not a refusal, but may show less than was asked for."""
 READINGS = 2
@@ -168,7 +166,6 @@ class Settler:
         looks = self.refused_writes.looks(kind)
         is_about_it = self.refused_writes.is_waited_for(kind) and _may_be_about_its_effect(refused, refusal)
         until, pauses_s = self.settled_at(refused) if is_about_it else 0.0, PAUSE_FIRST_S
-        looks = looks if refused.effect in _MAY_TAKE_TIME else min(looks, 1)
         is_creation = refused.effect in CREATES
         context.is_settling = True
         try:
@@ -184,13 +181,15 @@ class Settler:
                 if isinstance(found, NotApplied) and found.part is not None:
                     self.refused_writes.was_done(kind)
                     return _in_part(refusal, found.part)
-                may_show_late = isinstance(found, NotApplied) or (isinstance(found, Undecided) and is_creation)
+                is_undecided = isinstance(found, Undecided) and (is_creation or found.found is None)
+                may_show_late = is_undecided or isinstance(found, NotApplied)
                 if may_show_late and began < until:
                     await self._sender.pause(pauses_s)
                     pauses_s = min(PAUSE_MOST_S, pauses_s * 2.0)
                     continue
-                if not isinstance(found, NotApplied):
-                    return _unless_it_explains(refused, refusal, found, is_about_it=is_about_it)
+                explained = _unless_it_explains(refused, refusal, found, is_about_it=is_about_it)
+                if explained is not None:
+                    return explained
                 looks -= 1
                 if looks and not is_about_it:
                     await self._sender.pause(SECOND_LOOK_S)

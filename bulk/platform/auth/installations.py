@@ -98,11 +98,11 @@ class Installations:
     async def _list(self) -> None:
         """List all installations, and forget what was found out of single ones: the App may be installed anew.
 
-        A page ends the list if it shows nothing new, or has no link to a next one; without links, if it is not full.
+        A page ends the list if it shows nothing new, or has no link to a next one and either is not full or names the
+        last one.
         """
         self._listed_at, page, found = self._clock.monotonic(), 1, dict[str, Installation]()
         entries: list[object] = []
-        is_linked = False
         while True:
             reply = await self._get(LIST, f"per_page={PAGE}&page={page}")
             before, entries = entries, reply.body if isinstance(reply.body, list) else []
@@ -110,9 +110,8 @@ class Installations:
                 each = _installation(entry)
                 if each is not None:
                     found[each.login] = each
-            is_linked = is_linked or tells_of_pages(reply.headers)
-            goes_on = has_next_link(reply.headers) if is_linked else len(entries) >= page_size(len(entries), PAGE)
-            if not goes_on or entries in ([], before):
+            is_full = len(entries) >= page_size(len(entries), PAGE) and not tells_of_pages(reply.headers)
+            if entries in ([], before) or not (is_full or has_next_link(reply.headers)):
                 self._by_login = found
                 self._missing.clear()
                 self._covered.clear()

@@ -133,7 +133,8 @@ class ListEnterpriseDefaults(Operation[EnterpriseItem], Returns[list[DefaultConf
 
     def steps(self, item: EnterpriseItem) -> Steps:
         reply = yield Request(method="GET", path=f"{_path(item)}/defaults", proof=_DEFAULTS)
-        return unchanged(reply.body) if reply.is_unchanged else succeeded(reply.body)
+        found = [entry for place, entry in enumerate(reply.body) if entry not in reply.body[:place]]
+        return unchanged(found) if reply.is_unchanged else succeeded(found)
 
 
 class GetEnterpriseConfiguration(Operation[EnterpriseConfigurationItem], Returns[Configuration]):

@@ -1,12 +1,12 @@
 """Lists: all pages of a list, read as one.
 
 The `Link` of a page leads to the next one, but only its query is used and the path stays the same, so that no link can
-lead out of the platform. After a page without a `Link` that is full (`urls.page_size`) the next one is asked for by its
-number, also where pages before it had one, and where a `Link` names the last page alone, until that one. A list whose
-links repeat a page or leave one out, or that goes on for ever, is unusable: a part of a list is never passed off as the
-whole. While a list is read, others may change it: a new entry moves others to a later page, where they come once more
-and are left out, and a deletion moves entries to the page before, so that they are missed. Source: specification,
-Conventions (pagination); failures.md rows 12, 30.
+lead out of the platform. After a full page (`urls.page_size`) without a `Link` that names a next or a last page, the
+next one is asked for by its number, also where pages before it had a link; and where a `Link` names the last page
+alone, until that one. A list whose links repeat a page or leave one out, or that goes on for ever, is unusable: a part
+of a list is never passed off as the whole. While a list is read, others may change it: a new entry moves others to a
+later page, where they come once more and are left out, and a deletion moves entries to the page before, so that they
+are missed. Source: specification, Conventions (pagination); failures.md rows 12, 30.
 """
 
 from collections.abc import Generator
@@ -98,7 +98,7 @@ def read_all(
         found = _entries_of(reply, field)
         is_linked = _tells_what_follows(reply, len(seen))
         new = [] if found == before else _new(found, known)
-        if is_guess and not is_linked and not new:
+        if is_guess and not new and not _goes_on(reply, len(seen)):
             found = []  # a platform may show its last page, or its only one, once more
         if found and len(seen) > 1 and (found in (before, entries[: len(found)]) or (not new and len(found) >= most)):
             return _flawed(f"page {len(seen)} repeats one before")
@@ -119,6 +119,14 @@ def read_all(
             return _flawed(flaw)
         seen.add(_sorted(following))
         request = page(query=following, accept=_FOUND)
+
+
+def read_first(path: str, proof: Proof) -> Generator[Request, Reply, tuple[Listing, bool]]:
+    """Read the first page of a list, and return it with whether that is the whole list, without a doubt."""
+    reply = yield Request(method="GET", path=path, query=urls.query(per_page=PER_PAGE), proof=proof)
+    found = _entries_of(reply, None)
+    is_whole = 0 < len(found) < urls.LEAST_CUT and not _goes_on(reply, 1)
+    return Listing(entries=found, pages=1, is_unchanged=reply.is_unchanged), is_whole
 
 
 def read_surely(path: str, proof: Proof, *, most_pages: int = MOST_PAGES) -> Generator[Request, Reply, Listing]:

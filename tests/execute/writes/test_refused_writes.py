@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bulk.execute.writes.refused_writes import LOOKS_FIRST, LOOKS_THEN, TWICE_FIRST, RefusedWrites
-from bulk.model import Effect, ErrorCode, OutcomeKind, Undecided, failed, succeeded
+from bulk.model import Effect, ErrorCode, NotApplied, OutcomeKind, Undecided, failed, succeeded
 from tests.execute.test_item_runner import JSON, play, sends
 from tests.execute.writes.test_settle import CONFLICT, Thing, looked_for
 from tests.simulation.schedules import put
@@ -35,6 +35,21 @@ def test_a_kind_that_has_lied_is_always_looked_into():
     assert refused.looks(KIND) == 0
     refused.was_done(KIND)
     assert [refused.looks(KIND) for _ in range(5)] == [1] * 5
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("seen", [Undecided("can't be read"), NotApplied(), Undecided("gone", found=1)])
+@pytest.mark.parametrize("effect", list(Effect))
+def test_a_look_that_sees_nothing_is_repeated(effect: Effect, seen: NotApplied | Undecided) -> None:
+    """A write was done and refused with 404, and the look behind it met another 404: it was `failed`. Of the first few
+    refusals of a kind a look that shows nothing, or could not read, is followed by another one."""
+    refusal = failed(ErrorCode.FORBIDDEN, "no", gives_codes=True)
+    outcome, _ = looked_for(Thing([seen, succeeded({})]), effect, refusal)
+    assert outcome is not None
+    assert outcome.kind is OutcomeKind.SUCCEEDED
+    never = Thing([seen])
+    assert looked_for(never, effect, refusal)[0] is None
+    assert never.readings == 2
 
 
 FILE = {"owner": "acme-eng", "repo": "hello-world", "path": "README.md", "message": "Away"}
@@ -95,7 +110,7 @@ def test_many_that_are_refused_for_a_reason_cost_few_looks(folder: Path, status:
         reads = sum("/contents/" in each.path and not each.is_write for each in made.network.exchanges)
         its_own = 440 if status == 422 else 220  # a 422 is looked into by the operation itself, too
         # the first ones with a 422 may be about what they have left themselves: they are looked at until that shows
-        more = reads - (its_own + LOOKS_FIRST + 1)
+        more = reads - (its_own + LOOKS_FIRST + 1 + TWICE_FIRST)
         assert 0 <= more <= (10 * TWICE_FIRST if status == 422 else 0)
 
     items = [put("repo-00000", f"docs/many/{number}.md", "a") for number in range(220)]

@@ -222,6 +222,13 @@ def _second() -> Iterator[Way]:
     yield _scripted("second: maintenance of a minute to a write", of_writes(done(503, PAGE, waits)))
 
 
+def _denied() -> Iterator[Way]:
+    for name, seen in SEEN_FIRST.items():
+        for status in (400, 404, 409, 422):
+            denied = done(status, b'{"message":"No"}')
+            yield _scripted(f"denied: {status} after, then {name}", one_by_one((denied,), (seen,)), is_denied=True)
+
+
 def _parts() -> Iterator[Way]:
     for status in (400, 409, 422):
         yield _scripted(f"part: {status}, and all but the last field done", of_writes(in_part(status)), True)
@@ -273,4 +280,4 @@ def _statuses() -> Iterator[Way]:
 
 def ways() -> Iterator[Way]:
     """All of them."""
-    yield from (*_looks(), *_second(), *_parts(), *_desync(), *_pages(), *_clocks(), *_statuses())
+    yield from (*_looks(), *_second(), *_denied(), *_parts(), *_desync(), *_pages(), *_clocks(), *_statuses())

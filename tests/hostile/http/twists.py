@@ -49,6 +49,17 @@ def raw(change: Callable[[bytes], bytes]) -> Twist:
     return twist
 
 
+def doubled(ask: Ask, answer: Answer) -> Answer:
+    """A list shows its first entry twice, be it the answer itself or a field of it."""
+    value = _json_of(answer)
+    if isinstance(value, dict):
+        listed = {name: [*value[name][:1], *value[name]] for name in ("entries", "repositories") if name in value}
+        value = {**value, **listed}
+    elif isinstance(value, list):
+        value = [*value[:1], *value]
+    return answer if value is None else replace(answer, body=json.dumps(value).encode())
+
+
 def headers(*more: tuple[str, str], without: tuple[str, ...] = ()) -> Twist:
     """Header lines come, and go."""
 

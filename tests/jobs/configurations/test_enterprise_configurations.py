@@ -44,6 +44,8 @@ def test_defaults():
     driven = run(ListEnterpriseDefaults(), {"enterprise": "acme"}, reply(body=entries))
     assert driven.shown() == [f"GET {ALL}/defaults"]
     assert (driven.outcome.kind, driven.outcome.result) == (OutcomeKind.SUCCEEDED, entries)
+    twice = run(ListEnterpriseDefaults(), {"enterprise": "acme"}, reply(body=entries * 2))
+    assert twice.outcome.result == entries
     assert run(ListEnterpriseDefaults(), {"enterprise": "acme"}, reply(body={})).is_disbelieved
 
 

@@ -92,6 +92,22 @@ def test_a_repository_without_readme_and_a_webhook_that_is_gone_are_missing():
     assert found.outcome.result == hook["config"]
 
 
+def test_a_webhook_among_many_takes_two_requests():
+    """All pages of the list were read, and twice more where it was none of them: for each item of an organization with
+    a thousand webhooks thirty requests. A page that may not be all is followed by a look at the webhook alone."""
+    get, item = allowing("webhook.get"), {"org": "acme-eng", "hook_id": answers.HOOK["id"]}
+    others = [{**answers.HOOK, "id": 1_000 + number} for number in range(100)]
+    following = {"link": '<https://x/api/v3/orgs/acme-eng/hooks?per_page=100&page=2>; rel="next"'}
+    for first in (reply(body=others), reply(body=others[:2], headers=following), reply(body=others[:10])):
+        gone = run(get, item, first, reply(404))
+        assert (len(gone.requests), gone.outcome.is_missing) == (2, True)
+        found = run(get, item, first, reply(body=answers.HOOK, is_unchanged=True))
+        assert (len(found.requests), found.outcome.kind) == (2, OutcomeKind.UNCHANGED)
+        assert found.outcome.result["id"] == item["hook_id"]
+    listed = run(get, item, reply(body=[answers.HOOK, *others[1:]], is_unchanged=True, headers=following))
+    assert (len(listed.requests), listed.outcome.kind) == (1, OutcomeKind.UNCHANGED)
+
+
 def test_an_empty_list_of_webhooks_is_no_proof():
     """A gateway answers any request with `[]`: the webhook was there, and counted as missing."""
     get, item = allowing("webhook.get"), {"org": "acme-eng", "hook_id": 7}

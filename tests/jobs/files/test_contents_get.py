@@ -38,6 +38,14 @@ def test_a_listing_is_given_as_it_came(count):
     assert run(GET, {**DOCS, "media_type": "object"}, reply(body=as_object)).outcome.result == as_object
 
 
+@pytest.mark.parametrize("media_type", ["json", "object"])
+def test_a_listing_with_a_name_twice_is_disbelieved(media_type):
+    """No directory has two entries of one name: the doubled one was a part of a result that counted as right."""
+    doubled = [*_entries(3), *_entries(1)]
+    body = {"type": "dir", "entries": doubled} if media_type == "object" else doubled
+    assert run(GET, {**ITEM, "media_type": media_type}, reply(body=body)).is_disbelieved
+
+
 def test_exactly_1000_entries_may_have_been_cut():
     """A listing at the platform's limit says `maybe_truncated`, as an object in every media type."""
     as_array = run(GET, ITEM, reply(body=_entries(1000))).outcome.result

@@ -77,7 +77,7 @@ def test_what_is_not_there_is_read_twice():
 
 def test_a_full_page_without_links_is_followed():
     """Not every platform gives links: after a page that is exactly full the next one is asked for, until one is not
-    full, or has nothing that the one before lacks. A link of that page, also one that leads back, tells the end."""
+    full, or has nothing that the one before lacks. A link to a last page that is this one tells the end."""
     full, more, rest = [*range(100)], [*range(99, 199)], [*range(198, 230)]
     driven = read(page(full), page(more), page(rest), targets="branch")
     asked = "targets=branch&per_page=100"
@@ -86,8 +86,8 @@ def test_a_full_page_without_links_is_followed():
     for last in ([], full, [*full[1:], 0]):
         listing = read(page(full), page(last)).ended
         assert (numbers(listing.entries), listing.flaw) == (full, None)
-    back = {"link": f'<{BASE}{PATH}?page=1>; rel="first"'}
-    assert len(read(reply(body=_objects(full), headers=back)).requests) == 1
+    over = {"link": f'<{BASE}{PATH}?page=1>; rel="last"'}
+    assert len(read(reply(body=_objects(full), headers=over)).requests) == 1
     assert numbers(read(page([1, 2]), page([3]), per_page=2).ended.entries) == [1, 2, 3]
     assert "goes on after 2 pages" in read(page(full), page(more), most_pages=2).ended.why
 
@@ -105,6 +105,19 @@ def test_a_page_whose_links_were_lost_on_the_way_is_followed(size: int):
     for last in ([], more):
         assert numbers(read(page(first, "page=2"), page(more), page(last)).ended.entries) == [*range(2 * size)]
     assert len(read(page(first, "after=x"), page(more)).requests) == 2
+
+
+@pytest.mark.parametrize("size", [30, 100])
+def test_a_full_page_with_links_to_pages_before_it_alone_is_followed(size: int):
+    """A `Link` lost its link to the next page, and kept the others: the list of 250 webhooks ended with its first page,
+    or its second, and counted as the whole. A page that is not full is the last one, as is one that comes again."""
+    back = {"link": f'<{BASE}{PATH}?page=1>; rel="first", <{BASE}{PATH}?page=1>; rel="prev"'}
+    first, second, rest = [*range(size)], [*range(size, 2 * size)], [*range(2 * size, 3 * size - 1)]
+    shown, *others = (reply(body=_objects(each), headers=back) for each in (first, second, rest))
+    for before in (page(first, "per_page=100&page=2"), shown):
+        driven = read(before, *others)
+        assert (numbers(driven.ended.entries), driven.ended.pages) == ([*range(3 * size - 1)], 3)
+    assert numbers(read(shown, shown).ended.entries) == first
 
 
 @pytest.mark.parametrize("size", [10, 25, 30, 50, 64])
@@ -175,6 +188,7 @@ def test_an_entry_that_comes_again_on_a_later_page_is_listed_once():
     again = read(page([1, 2], "after=a"), page([3, 4], "after=b"), page([5, 6], "after=c"), page([3, 4])).ended
     assert "page 4 repeats" in again.why
     assert numbers(read(page([1, 2, 3], "page=2"), page([3])).ended.entries) == [1, 2, 3]
+    assert numbers(read(page([1, 2, 1])).ended.entries) == [1, 2]
 
 
 def test_a_link_to_the_last_page_alone_is_enough():

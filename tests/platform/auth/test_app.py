@@ -98,10 +98,10 @@ def test_an_app_that_is_installed_anew_is_looked_at_anew(tmp_path: Path) -> None
     simulate(main)
 
 
-@pytest.mark.parametrize(("links", "on_a_page"), [("none", 100), ("none", 30), ("next", 30)])
+@pytest.mark.parametrize(("links", "on_a_page"), [("none", 100), ("none", 30), ("next", 30), ("first", 100)])
 def test_all_installations_are_listed_on_every_platform(tmp_path: Path, links: str, on_a_page: int) -> None:
     """A platform may show fewer on a page than were asked for, with a link to the next one or without, or show its
-    last page for ever: the list has all of them, and ends."""
+    last page for ever, or lose all links but one: the list has all of them, and ends."""
     (tmp_path / "sign.py").write_text("import base64; print(base64.b64encode(b'x' * 256).decode())")
     spec = AppSpec("Iv1.x", sign=f"command:{sys.executable} sign.py")
 
@@ -114,12 +114,12 @@ def test_all_installations_are_listed_on_every_platform(tmp_path: Path, links: s
             page = min(int(request.query.rpartition("=")[2]), 2) - 1
             assert len(asked) < 9, "it goes on for ever"
             numbers = range(page * on_a_page, (page + 1) * on_a_page)
-            more = links == "next" and page == 0
-            headers = {"link": f'<https://x/api/v3{LIST}?page=2>; rel="next"'} if more else {}
+            is_linked = links != "none" and page == 0
+            headers = {"link": f'<https://x/api/v3{LIST}?page=2>; rel="{links}"'} if is_linked else {}
             return Reply(status=200, headers=headers, body=[{"id": n, "account": {"login": f"o{n}"}} for n in numbers])
 
         where = Installations(App(AppSigner("app", spec, {}, tmp_path), send, clock, clock.now), clock)
         assert len(await where.every()) == 2 * on_a_page
-        assert len(asked) == (3 if links == "none" else 2)
+        assert len(asked) == 3
 
     simulate(main)

@@ -210,6 +210,6 @@ def test_what_is_beside_a_304_tells_nothing_of_the_kept_body(tmp_path, kind, lin
     answered = one.reply_from(found, Reply(status=304, headers={"content-type": kind, "link": link, "etag": '"a"'}))
     assert answered.body == BODY
     assert {name: answered.headers[name] for name in kept} == kept
-    newer = '<https://x/y?page=1>; rel="prev"'
+    newer = '<https://x/y?page=1>; rel="prev", <https://x/y?page=3>; rel="next"'
     assert one.reply_from(found, Reply(status=304, headers={"link": newer})).headers["link"] == newer
     one.close()

@@ -161,7 +161,7 @@ def _flaw_of_entries(entries: list[Any]) -> str:
     for entry in entries:
         if not (isinstance(entry, dict) and isinstance(entry.get("type"), str) and isinstance(entry.get("name"), str)):
             return "an entry of its listing does not say what it is"
-    return ""
+    return "" if len({entry["name"] for entry in entries}) == len(entries) else "its listing has a name twice"
 
 
 def _flaw_of_place(root: str, path: str | None, reply: Reply) -> str:
