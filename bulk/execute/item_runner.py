@@ -126,9 +126,7 @@ class ItemRunner:
             if self._overwritten:
                 outcome = await self._overwriting(operation, entry, item, life, outcome, tally)
             if not operation.is_read:
-                outcome = self._remembered(operation, entry, item, life.effect, outcome, tally)
-            if digest:
-                self._note_sent(operation, item, outcome, digest)
+                self._remember(operation, item, life.effect, outcome, tally, digest)
             return outcome
         except FileError as flaw:
             return self._without_file(entry, flaw)
@@ -158,22 +156,23 @@ class ItemRunner:
         if self._sent_writes is not None and outcome.kind is OutcomeKind.SUCCEEDED:
             self._sent_writes.note(_place(operation, item), digest, self.shared.clock.now())
 
-    def _remembered(
+    def _remember(
         self,
         operation: AnyOperation,
-        entry: Entry,
         item: Item,
         effect: Effect | None,
         outcome: Outcome,
         tally: ItemTally,
-    ) -> Outcome:
-        """Remember what a write has changed, for the items that come to the same thing later; return its outcome."""
+        digest: bytes,
+    ) -> None:
+        """Remember what a write has changed, for the items that come to the same thing later, and its `sent_digest`."""
         if may_create(operation, effect):
             tally.new_names = names_made(operation, item, effect, outcome)
             self.shared.recent_creations.add(tally.new_names, self.shared.clock.monotonic())
         if not tally.is_alone or tally.new_names or isinstance(operation, ChangesThings):
             self.shared.recent_writes.add(operation, item, effect, outcome, self.shared.clock.monotonic())
-        return outcome
+        if digest:
+            self._note_sent(operation, item, outcome, digest)
 
     async def _overwriting(
         self,
