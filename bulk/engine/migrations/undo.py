@@ -87,7 +87,8 @@ async def write_undo(
     refuse_changed_parts(run_dir)
     view.refuse_edited()
     origin = Origin.load(run_dir)
-    manifest = read_manifest(Path(origin.manifest), origin.overrides(overrides), environ, text_at=run_dir / MANIFEST)
+    path, given = Path(origin.manifest), origin.overrides(overrides)
+    manifest = read_manifest(path, given, environ, text_at=run_dir / MANIFEST, needs_items=False)
     writing = _Writing(manifest, out)
     try:
         writing.refuse_existing()

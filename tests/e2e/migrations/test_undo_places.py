@@ -102,6 +102,22 @@ def test_credentials_and_limits_of_an_undo_are_those_of_its_run(tmp_path: Path, 
         (home.folder / "token").unlink()  # what every test has written is searched for tokens
 
 
+def test_a_run_is_taken_back_without_the_files_that_it_was_made_of(tmp_path: Path, home: Home) -> None:
+    """What it has done stands in its run directory: manifest, items and the files that these name may be gone."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
+        before = dump(sandbox.folder / "state")
+        home.write("new.txt", "new")
+        home.lines("files.jsonl", [{**PLACE, "path": path, "content_file": "new.txt"} for path in ("README.md", "new")])
+        home.manifest(sandbox.base_url, {"files": {"operation": "contents.put", "items": "files.jsonl"}}, "one.yaml")
+        assert home.run("run", "one.yaml", "--run-dir", "one", *QUIET).exit_code == 0
+        for name in ("new.txt", "files.jsonl", "one.yaml"):
+            (home.folder / name).unlink()
+        told = home.run("undo", "one", "-o", "undo.yaml", *QUIET)
+        assert (told.exit_code, "undo: 2 items in 2 jobs" in told.out) == (0, True), told.err
+        assert home.run("run", "undo.yaml", "--run-dir", "undoing", *QUIET).exit_code == 0
+        assert dump(sandbox.folder / "state") == before
+
+
 def test_why_bytes_could_not_be_read_is_told(tmp_path: Path, home: Home) -> None:
     """The credential may not see the repository any more, or it bears another name: the bytes may still be there."""
     with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
