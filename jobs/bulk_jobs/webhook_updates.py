@@ -147,10 +147,10 @@ class UpdateWebhook(
     def undo(self, item: UpdateWebhookItem, before: Any, result: Any) -> Undo | Irreversible:
         if not isinstance(before, dict) or not isinstance(result, dict):
             return _NOT_KNOWN
-        config, loses = hook_settings.before_undo(before["config"])
-        fields = {name: value for name, value in before.items() if name != "config" and value is not None}
-        expect = _image({**fields, "config": config}, result)
-        changed = {**fields, "config": config} if config else fields
+        shown, loses = hook_settings.before_undo(before)
+        fields = {name: value for name, value in shown.items() if value is not None}
+        expect = _image(fields, result)
+        changed = {name: value for name, value in fields.items() if name != "config" or value}
         return Undo(operation=self.name, item={**_again(item), **changed, "expect": expect}, loses=" and ".join(loses))
 
     def before_both(self, item: UpdateWebhookItem, first: Any, later: Any) -> Any:
@@ -252,7 +252,8 @@ class UpdateWebhookConfig(
     def undo(self, item: UpdateWebhookConfigItem, before: Any, result: Any) -> Undo | Irreversible:
         if not isinstance(before, dict) or not isinstance(result, dict):
             return _NOT_KNOWN
-        config, loses = hook_settings.before_undo(before["config"])
+        fields, loses = hook_settings.before_undo(before)
+        config = fields["config"]
         expect = hook_settings.image_of_config(config, result)
         return Undo(operation=self.name, item={**_again(item), **config, "expect": expect}, loses=" and ".join(loses))
 
