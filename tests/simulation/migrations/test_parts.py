@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from bulk.engine.migrations.undo import write_undo
@@ -233,6 +234,29 @@ def test_what_was_refused_again_is_still_done_in_part(folder: Path, what: str) -
                 (line,) = made.lines(manifest)
                 assert (line["outcome"], line["result"]) == ("failed", first["result"])
             assert (await made.retry(manifest, overwrites=True)).exit_code == 0
+            await _undo(made, manifest)
+            assert Platform(made).look() == before
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("what", [what for what, part in PARTS.items() if part.is_told])
+def test_a_part_outlives_a_kill_in_the_middle_of_its_retry(folder: Path, what: str) -> None:
+    """failures.md row 42: the intent of the write that overwrites has what was there before both writes."""
+    part = PARTS[what]
+
+    async def main() -> None:
+        async with world(folder, seed_data=SEED_DATA) as made:
+            before = _put(made, part.before)
+            _refuses(made, part.part)
+            manifest = made.write("run", {"job": {"operation": part.operation, "items": [part.item]}}, LIMITS)
+            assert (await made.run(manifest)).exit_code == 1
+            with anyio.CancelScope() as scope:
+                made.network.watchers.append(lambda exchange: scope.cancel() if exchange.is_write else None)
+                await made.retry(manifest, overwrites=True)
+            assert scope.cancelled_caught
+            await anyio.sleep(60.0)
+            assert (await made.run(manifest)).exit_code == 0
             await _undo(made, manifest)
             assert Platform(made).look() == before
 
