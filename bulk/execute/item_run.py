@@ -233,7 +233,7 @@ class ItemRun:
             settler.under_way.pop(key, None)
         if outcome is None:
             self._may_still_arrive(self._lost_write)
-        else:
+        elif outcome.kind is not _FAILED or outcome.result is not None:  # else nothing was done
             self._tally.before = self._lost_write.lost.before
         return outcome
 
