@@ -99,8 +99,7 @@ class ComparesState(DecidesState[ItemT]):
 
 
 class ChangesThings(Operation[ItemT]):
-    """An operation whose items read things before they change them: a copy of the platform may still show a thing as it
-    was before an earlier item."""
+    """An operation whose items read things before they change them: a copy may still show what was there before."""
 
     def things(self, item: ItemT) -> tuple[str, ...]:
         """Return the places of the things that `item` changes, such as `/orgs/acme/hooks/12`; see `urls.place`.
@@ -246,10 +245,8 @@ class ProvesAbsence(Operation[ItemT]):
     """A read that can tell a thing that is not there from a thing that the credential may not see."""
 
     def steps_or_absent(self, item: ItemT) -> Steps:
-        """Do what `steps` does, but end with `model.missing` if the thing is proven not to be there.
-
-        A 404 alone proves nothing: the container of the thing has to have been listed.
-        """
+        """Do what `steps` does, but end with `model.missing` if the thing is proven not to be there: a 404 alone proves
+        nothing, and the container of the thing has to have been listed."""
         raise TypeError(f"{type(self).__name__} proves absence and lacks steps_or_absent()")
 
     def place(self, item: ItemT) -> str:
@@ -325,6 +322,11 @@ class Undoable(Operation[ItemT]):
         """
         raise TypeError(f"{type(self).__name__} can be undone and lacks undo()")
 
+    def before_both(self, item: ItemT, first: Any, later: Any) -> Any:
+        """Return what was there before two writes of an item: `first` and `later` are their before-images, and what is
+        as asked for in the later one may be a part that the first write has done."""
+        return later
+
 
 class SkipsUnchanged(Operation[ItemT]):
     """A write that can't be read back, and that need not be repeated if the same was accepted before.
@@ -352,8 +354,7 @@ class SavesContent(Operation[ItemT]):
     is_saving: ClassVar[bool] = False
 
     def saved_bytes(self, outcome: Outcome) -> bytes | None:
-        """Return the bytes that `save` writes; None: it writes the result as JSON. This is not called for a BodyFile,
-        which is moved to its place."""
+        """Return the bytes that `save` writes; None: the result as JSON. A BodyFile is moved to its place instead."""
         raise TypeError(f"{type(self).__name__} saves content and lacks saved_bytes()")
 
 
@@ -383,8 +384,7 @@ def result_type(operation: AnyOperation) -> Any:
 
 def allowing_absence(operation: ProvesAbsence[Any]) -> AnyOperation:
     """Return `operation` as a job with `missing: ok` runs it: a thing that is proven not to be there is no failure."""
-    # its only reply may be another one than that of the same operation elsewhere
-    return varied(operation, steps=type(operation).steps_or_absent, result_is_reply=False)
+    return varied(operation, steps=type(operation).steps_or_absent, result_is_reply=False)  # it may have two replies
 
 
 def skipping_unchanged(operation: SkipsUnchanged[Any], how: str, resend_after_s: float) -> AnyOperation:

@@ -13,10 +13,9 @@ Source: operations.md; failures.md rows 4-7, 22, 24, 42, 78.
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-
-import msgspec
 
 from bulk.capabilities import ProvesAbsence
 from bulk.execute.generator_steps import OperationFlaw, advance
@@ -25,8 +24,9 @@ from bulk.execute.requests.context import RequestContext, Tried, outcome_of
 from bulk.execute.requests.retry_budget import RetryBudget, pause_s
 from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.shared import Shared
-from bulk.execute.write_loop import WriteLoop, is_in_progress
+from bulk.execute.write_loop import Again, WriteLoop, is_in_progress
 from bulk.execute.writes.late_writes import LateWrite, folded
+from bulk.execute.writes.overwritten import Overwritten
 from bulk.execute.writes.settle import LostWrite, lost_again, lost_write_of, never_shown, what_came
 from bulk.manifest.manifest import Entry
 from bulk.model import (
@@ -60,12 +60,6 @@ _IN_DOUBT = (VerdictKind.SERVER_ERROR, VerdictKind.BUSY, VerdictKind.BAD_RESPONS
 _LIMITED = (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY, VerdictKind.THROTTLED)
 
 
-class _Again(msgspec.Struct, frozen=True):
-    """The steps have to start over, because the write conflicts with one of another writer."""
-
-    refusal: Outcome
-
-
 class ItemRun:
     """The state of one item while it is worked on."""
 
@@ -79,6 +73,7 @@ class ItemRun:
         "_item",
         "_lost_write",
         "_operation",
+        "_overwritten",
         "_refused_write",
         "_shared",
         "_tally",
@@ -94,14 +89,15 @@ class ItemRun:
         item: Item,
         context: RequestContext,
         lost_write: LostWrite | None,
-        refused_write: LostWrite | None = None,
+        refused_write: LostWrite | None,
+        overwritten: Mapping[tuple[int, int], Overwritten],
     ) -> None:
         self._shared, self._operation, self._entry, self._item = shared, operation, entry, item
         self._context, self._tally, self._lost_write, self._asked = context, context.tally, lost_write, ""
         self._writes: WriteLoop | None = None
         self._doubted: tuple[VerdictKind, LostWrite] | None = None
         self._done: tuple[Request, int] | None = None  # the last accepted write; a refusal that steps handle is none
-        self._refused_write, self._has_seen = refused_write, refused_write is not None
+        self._refused_write, self._has_seen, self._overwritten = refused_write, refused_write is not None, overwritten
         context.is_bound = lost_write is not None or self._has_seen
         self.effect: Effect | None = None if lost_write is None else lost_write.effect
 
@@ -117,20 +113,19 @@ class ItemRun:
         return self.doubt or done or self._refused_write
 
     async def settled_first(self) -> Outcome | None:
-        """Settle what an earlier process has sent: return the outcome if reading back shows one, or None if the steps
-        come next."""
+        """Settle what an earlier process has sent: return the outcome that reading back shows; None: go on."""
         # reading back takes permits of its own; keeping this one meanwhile could block them
         self._shared.sender.return_unused(self._context)
         return await self._settle()
 
-    async def go_on(self, ended: "Outcome | LostWrite | _Again", retry_budget: RetryBudget) -> Outcome:
+    async def go_on(self, ended: "Outcome | LostWrite | Again", retry_budget: RetryBudget) -> Outcome:
         """Return the outcome, over as many rounds as it takes. `ended`: how the steps ended the first time."""
         ended = await self._when_it_is_there(ended)
         refusal: Outcome | None = None
         came: Counter[str] = Counter()
         while True:
             is_limited = False
-            if isinstance(ended, LostWrite | _Again):
+            if isinstance(ended, LostWrite | Again):
                 came[what_came(ended if isinstance(ended, LostWrite) else None)] += 1
             if isinstance(ended, LostWrite):
                 if self._lost_write is not None:
@@ -140,7 +135,7 @@ class ItemRun:
                 if outcome is not None:
                     return outcome
                 is_limited = self._writes is not None and self._writes.is_to_be_settled
-            elif isinstance(ended, _Again):
+            elif isinstance(ended, Again):
                 refusal = ended.refusal
                 self._shared.recent_writes.forget(self._operation, self._item)
                 outcome = refusal if self._lost_write is None else await self._settle(refusal)
@@ -166,12 +161,11 @@ class ItemRun:
         planned, is_unsent = self._shared.planned, self.effect is None and self._lost_write is None
         return planned is not None and is_unsent and planned.is_gone(*self._owner, ended)
 
-    async def _when_it_is_there(self, ended: "Outcome | LostWrite | _Again") -> "Outcome | LostWrite | _Again":
+    async def _when_it_is_there(self, ended: "Outcome | LostWrite | Again") -> "Outcome | LostWrite | Again":
         """Return how the steps end once they no longer come too early to what this run has just created or changed."""
         shared, tries = self._shared, 0
         while isinstance(ended, Outcome):
-            now = shared.clock.monotonic()
-            asked = self._asked
+            now, asked = shared.clock.monotonic(), self._asked
             if ended.is_missing and isinstance(self._operation, ProvesAbsence):
                 asked = self._operation.place(self._item)
             pause_s = shared.recent_creations.pause_s(ended, asked, tries, now)
@@ -239,9 +233,14 @@ class ItemRun:
             settler.under_way.pop(key, None)
         if outcome is None:
             self._may_still_arrive(self._lost_write)
-        else:
+        elif outcome.kind is not _FAILED or outcome.result is not None:  # else nothing was done
             self._tally.before = self._lost_write.lost.before
         return outcome
+
+    async def settled_after(self, lost_write: LostWrite, refusal: Outcome) -> Outcome:
+        """Return how an item ends that was refused, and of which this write was sent before."""
+        self._lost_write = lost_write
+        return await self._settle(refusal) or refusal
 
     def _may_still_arrive(self, lost_write: LostWrite) -> None:
         shared, lost = self._shared, lost_write.lost
@@ -255,7 +254,7 @@ class ItemRun:
     def _owner(self) -> tuple[int, int]:
         return self._entry.job, self._entry.index
 
-    async def steps(self) -> Outcome | LostWrite | _Again:
+    async def steps(self) -> Outcome | LostWrite | Again:
         """Run the operation's steps once: return an outcome, a lost write, or a conflict to start over from."""
         shared, operation, tally = self._shared, self._operation, self._tally
         if operation.is_read or tally.is_alone:
@@ -293,10 +292,9 @@ class ItemRun:
             log.warning("%s #%d can't use an answer", operation.name, self._entry.index, exc_info=flaw, extra=about)
             if written is not None:
                 return self._lost(written, tally.http_status)
-            message = f"the answer can't be used ({flaw})"
-            return failed(ErrorCode.BAD_RESPONSE, message, http_status=tally.http_status)
+            return failed(ErrorCode.BAD_RESPONSE, f"the answer can't be used ({flaw})", http_status=tally.http_status)
 
-    def _ended(self, ended: Outcome | LostWrite | _Again) -> Outcome | LostWrite | _Again:
+    def _ended(self, ended: Outcome | LostWrite | Again) -> Outcome | LostWrite | Again:
         """Return how the steps end: as a lost write where something was done, and a failure does not say what."""
         if self._done is None or not isinstance(ended, Outcome) or ended.kind is not _FAILED:
             return ended
@@ -315,7 +313,7 @@ class ItemRun:
         """Return whether the item is not as the approved plan has seen it, before anything of it was written."""
         return self._tally.before is UNSEEN and planned.is_stale(*self._owner, request.own_before, request.effect)
 
-    async def _write(self, request: Request) -> Reply | Outcome | LostWrite | _Again:
+    async def _write(self, request: Request) -> Reply | Outcome | LostWrite | Again:
         """Send a write until it is decided or its answer is lost."""
         shared, lost_write = self._shared, self._lost_write
         if shared.planned is not None and lost_write is None and self._is_stale(shared.planned, request):
@@ -329,7 +327,9 @@ class ItemRun:
             self._writes = WriteLoop(shared, self._context, is_in_doubt=lost_write is not None)
         await self._writes.let_late_writes_pass(self._operation, self._entry, self._item, request)
         if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (request.method, request.path):
-            await self._writes.intend(request, [self._entry], [request.own_before])
+            sent, before = self._overwritten.get(self._owner), request.own_before
+            before = before if sent is None else sent.before_both(self._operation, self._item, before)
+            await self._writes.intend(request, [self._entry], [before])
         tried = await self._writes.send(request, self._is_to_be_settled)
         reply = tried.reply
         self._doubt_what_was_refused_otherwise(tried)
@@ -343,7 +343,7 @@ class ItemRun:
             return self._lost(request, reply.status)
         return self._decided(request, tried, reply)
 
-    def _decided(self, request: Request, tried: Tried, reply: Reply) -> Outcome | LostWrite | _Again:
+    def _decided(self, request: Request, tried: Tried, reply: Reply) -> Outcome | LostWrite | Again:
         """Return what an answer means that is neither a success nor a reason to wait."""
         if tried.kind in _IN_DOUBT and not is_in_progress(tried):
             if reply.status not in REDIRECT_STATUSES or reply.body is A_PAGE:
@@ -373,12 +373,12 @@ class ItemRun:
         if self._doubted is not None and tried.kind is not self._doubted[0]:
             self._lost_write, self._doubted = lost_again(self._lost_write, self._doubted[1]), None
 
-    def _refused(self, request: Request, tried: Tried) -> Outcome | _Again:
-        """Return the refusal; or `_Again` for a conflict with another writer, where the steps look first."""
+    def _refused(self, request: Request, tried: Tried) -> Outcome | Again:
+        """Return the refusal; or `Again` for a conflict with another writer, where the steps look first."""
         outcome, status = outcome_of(tried), None if tried.reply is None else tried.reply.status
         if status is not None:
             self._note_refusal(request, status)
-        return _Again(outcome) if status == 409 and request.effect is Effect.COMPARE_AND_SWAP else outcome
+        return Again(outcome) if status == 409 and request.effect is Effect.COMPARE_AND_SWAP else outcome
 
     def _note_refusal(self, request: Request, status: int) -> None:
         """Note a refused write, if it is known what was there before: else that may have looked like its effect."""

@@ -22,12 +22,13 @@ from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.requests.retry_budget import RetryBudget
 from bulk.execute.resume_state import ResumeState
 from bulk.execute.shared import Shared
+from bulk.execute.writes.overwritten import Overwritten
 from bulk.execute.writes.recent_writes import may_create, names_made
-from bulk.execute.writes.settle import LostWrite
+from bulk.execute.writes.settle import LostWrite, lost_write_from
 from bulk.govern.pools import MemberStuck
 from bulk.ledger.records import Intent
 from bulk.manifest.manifest import Entry
-from bulk.model import Effect, ErrorCode, Lost, Outcome, OutcomeKind, failed, succeeded, unchanged, unknown
+from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind, failed, succeeded, unchanged, unknown
 from bulk.operation import AnyOperation, Item
 from bulk.platform.cache.sent_writes import SentWrites
 from bulk.redaction import remember
@@ -38,7 +39,6 @@ log = logging.getLogger("bulk.execute")
 _OF_READS, _OF_WRITES = (OutcomeKind.FAILED,), (OutcomeKind.FAILED, OutcomeKind.UNCHANGED)
 """Outcomes that may hold for a moment only: not every copy of the platform shows at once what was just written."""
 
-_STILL = "an earlier answer was lost, and whether that send was done can't be told"
 AT_ONCE = 2
 """Items whose files are read and converted at once (count): the objects of a large bill take ten times its bytes."""
 
@@ -74,7 +74,7 @@ class ItemRunner:
         self._secrets, self._began_at = secrets, began_at
         self._lost_writes: dict[tuple[int, int], LostWrite] = {}
         self._refused_writes: dict[tuple[int, int], LostWrite] = {}
-        self._overwritten = dict(resume_state.overwritten)
+        self._overwritten = {key: Overwritten(sent) for key, sent in resume_state.overwritten.items()}
         self.doubt(resume_state.open_intents)
 
     def doubt(self, open_intents: Mapping[tuple[int, int], Intent]) -> None:
@@ -84,8 +84,7 @@ class ItemRunner:
         """
         since, names = self.shared.clock.monotonic(), self.shared.recent_creations.names()
         for key, sent in open_intents.items():
-            lost = Lost(method=sent.method, path=sent.path, before=sent.before, sent_at=sent.sent_at, made=names)
-            self._lost_writes[key] = LostWrite(lost, sent.effect, since)
+            self._lost_writes[key] = lost_write_from(sent, since, names)
 
     async def run(self, operation: AnyOperation, entry: Entry, context: RequestContext) -> Outcome:
         """Return the outcome of one item. The context's permit is for its first request, and is used or returned here.
@@ -108,8 +107,8 @@ class ItemRunner:
                 return await look(shared.sender, operation, item, context)
             self._forget_sent(operation, item)
             lost_write = self._doubt_of(entry, tally) if self._lost_writes else None
-            refused = self._refused_writes.pop((entry.job, entry.index), None) if self._refused_writes else None
-            life = ItemRun(shared, operation, entry, item, context, lost_write, refused)
+            refused = self._refused_writes.pop((entry.job, entry.index), None)
+            life = ItemRun(shared, operation, entry, item, context, lost_write, refused, self._overwritten)
             outcome = None if lost_write is None else await life.settled_first()
             if outcome is None:
                 served = shared.sender.served
@@ -124,10 +123,10 @@ class ItemRunner:
                     outcome = ended  # nearly always
                 else:
                     outcome = await life.go_on(ended, RetryBudget(served))
+            if self._overwritten:
+                outcome = await self._overwriting(operation, entry, item, life, outcome, tally)
             if not operation.is_read:
-                outcome = self._remembered(operation, entry, item, life.effect, outcome, tally)
-            if digest:
-                self._note_sent(operation, item, outcome, digest)
+                self._remember(operation, item, life.effect, outcome, tally, digest)
             return outcome
         except FileError as flaw:
             return self._without_file(entry, flaw)
@@ -157,23 +156,46 @@ class ItemRunner:
         if self._sent_writes is not None and outcome.kind is OutcomeKind.SUCCEEDED:
             self._sent_writes.note(_place(operation, item), digest, self.shared.clock.now())
 
-    def _remembered(
+    def _remember(
         self,
         operation: AnyOperation,
-        entry: Entry,
         item: Item,
         effect: Effect | None,
         outcome: Outcome,
         tally: ItemTally,
-    ) -> Outcome:
-        """Remember what a write has changed, for the items that come to the same thing later; return its outcome."""
-        if self._overwritten:
-            outcome = _in_doubt_still(outcome, self._overwritten.pop((entry.job, entry.index), None), tally)
+        digest: bytes,
+    ) -> None:
+        """Remember what a write has changed, for the items that come to the same thing later, and its `sent_digest`."""
         if may_create(operation, effect):
             tally.new_names = names_made(operation, item, effect, outcome)
             self.shared.recent_creations.add(tally.new_names, self.shared.clock.monotonic())
         if not tally.is_alone or tally.new_names or isinstance(operation, ChangesThings):
             self.shared.recent_writes.add(operation, item, effect, outcome, self.shared.clock.monotonic())
+        if digest:
+            self._note_sent(operation, item, outcome, digest)
+
+    async def _overwriting(
+        self,
+        operation: AnyOperation,
+        entry: Entry,
+        item: Item,
+        life: ItemRun,
+        outcome: Outcome,
+        tally: ItemTally,
+    ) -> Outcome:
+        """Return how an item ends that was to overwrite what is there: a write that was sent before may have been done,
+        all of it or a part."""
+        sent = self._overwritten.pop((entry.job, entry.index), None)
+        if sent is None:
+            return outcome
+        match outcome.kind:
+            case OutcomeKind.SUCCEEDED:
+                tally.before = sent.before_both(operation, item, tally.before)
+            case OutcomeKind.UNCHANGED:
+                tally.before = sent.sent.before
+                return succeeded(outcome.result, note=APPLIED_BEFORE, payload=outcome.payload)
+            case OutcomeKind.FAILED | OutcomeKind.SKIPPED:
+                return await life.settled_after(sent.lost(self.shared.clock.monotonic()), outcome)
         return outcome
 
     async def complete(self, operation: AnyOperation, entry: Entry) -> Item:
@@ -223,18 +245,6 @@ class ItemRunner:
         if lost_write is not None:
             tally.started_at, tally.started = lost_write.lost.sent_at, self.shared.clock.monotonic()
         return lost_write
-
-
-def _in_doubt_still(outcome: Outcome, sent: Intent | None, tally: ItemTally) -> Outcome:
-    """Return how an item ends that was to overwrite what is there, and has written nothing: whether what was `sent` for
-    it before was done is as unknown as it was, unless all is as asked for."""
-    if sent is None or outcome.kind in (OutcomeKind.SUCCEEDED, OutcomeKind.UNKNOWN):
-        return outcome
-    tally.before = sent.before
-    if outcome.error is None:
-        return succeeded(outcome.result, note=APPLIED_BEFORE, payload=outcome.payload)
-    why = f"{_STILL}; what came last: {outcome.error.message}"
-    return unknown(why, http_status=outcome.http_status, result=outcome.result)
 
 
 def _place(operation: AnyOperation, item: Item) -> str:

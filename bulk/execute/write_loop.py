@@ -6,6 +6,8 @@ The ledger knows of a write before it leaves, and forgets the write again if it 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from bulk.execute.requests.context import RequestContext, Tried
 from bulk.execute.requests.patience import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR
 from bulk.execute.requests.retry_budget import pause_s, unexplained_pause_s
@@ -14,7 +16,7 @@ from bulk.execute.shared import Shared
 from bulk.execute.writes.late_writes import folded
 from bulk.ledger.records import Intent, Withdrawn
 from bulk.manifest.manifest import Entry
-from bulk.model import FailureKind, Request
+from bulk.model import FailureKind, Outcome, Request
 from bulk.operation import AnyOperation, Item
 from bulk.platform.classification import VerdictKind
 
@@ -23,6 +25,12 @@ BUSY_MOST_S = 600.0
 NOT_SENT_PAUSE_S = 0.1
 
 _ACCEPTED = VerdictKind.ACCEPTED
+
+
+class Again(msgspec.Struct, frozen=True):
+    """The steps have to start over, because the write conflicts with one of another writer."""
+
+    refusal: Outcome
 
 
 class WriteLoop:

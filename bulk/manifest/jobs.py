@@ -43,7 +43,12 @@ _NO_SECRET = "expected env:NAME or file:PATH, never the secret itself in a manif
 
 
 def jobs_of(
-    part: Fields, folder: Path, credentials: Mapping[str, str], chosen: Collection[str] | None = None
+    part: Fields,
+    folder: Path,
+    credentials: Mapping[str, str],
+    chosen: Collection[str] | None = None,
+    *,
+    needs_items: bool = True,
 ) -> tuple[tuple[Job, ...], list[str]]:
     """Return the jobs in running order, and notes on them; flaws are noted in `part`, and a job that has one may be
     missing.
@@ -53,13 +58,15 @@ def jobs_of(
         folder: folder of the manifest, to which paths of items are relative.
         credentials: sources of the credentials that jobs may use, by name.
         chosen: names of the jobs that are read; None: all.
+        needs_items: whether items files have to be there.
     """
     if part.is_object and not part.names():
         part.flaw("", "expected at least one job")
     left_out = frozenset[str]() if chosen is None else frozenset(part.names()).difference(chosen)
     for name in part.names():
         part.node(name)  # a job that is not chosen is not an unknown field
-    found = [_JobReader(part, name, folder, credentials).job() for name in part.names() if name not in left_out]
+    read = [name for name in part.names() if name not in left_out]
+    found = [_JobReader(part, name, folder, credentials, needs_items=needs_items).job() for name in read]
     part.finish()
     jobs = [job for job in found if job is not None]
     _refuse_second_stdin(part, jobs)
@@ -92,9 +99,11 @@ def _without_left_out(part: Fields, job: Job, names: Collection[str], notes: lis
 class _JobReader:
     """Reads one job."""
 
-    def __init__(self, part: Fields, name: str, folder: Path, credentials: Mapping[str, str]) -> None:
+    def __init__(
+        self, part: Fields, name: str, folder: Path, credentials: Mapping[str, str], *, needs_items: bool
+    ) -> None:
         self._part, self._name, self._folder, self._credentials = part, name, folder, credentials
-        self._fields = part.inner(name)
+        self._fields, self._needs_items = part.inner(name), needs_items
 
     def _credential(self, operation: AnyOperation | None) -> str:
         """Return the name of the job's credential; note a flaw if there is none of that name, or it is of a kind that
@@ -241,7 +250,8 @@ class _JobReader:
                     path = platform_section.absolute(text, self._folder)
                     sources.refuse_folder(path)
                     sources.format_of(path)
-                    sources.open_source(path).close()
+                    if self._needs_items:
+                        sources.open_source(path).close()
                 except ValueError as error:
                     self._fields.flaw("items", f"{shown(text)}: {error}")
                     return False

@@ -38,7 +38,12 @@ VERSION = 1
 
 
 def read_manifest(
-    path: Path, overrides: Overrides, environ: Mapping[str, str], *, text_at: Path | None = None
+    path: Path,
+    overrides: Overrides,
+    environ: Mapping[str, str],
+    *,
+    text_at: Path | None = None,
+    needs_items: bool = True,
 ) -> Manifest:
     """Read a manifest; its items are located, not read.
 
@@ -46,6 +51,7 @@ def read_manifest(
         overrides: the options of the command line.
         environ: environment variables, for BULK_BASE_URL, BULK_TOKEN and BULK_VENDOR.
         text_at: path of a copy of the manifest, if it is no longer at `path`.
+        needs_items: whether items files have to be there.
 
     Raises:
         ManifestError: the manifest can't be used: up to 50 flaws with line and field, and how many more.
@@ -69,14 +75,22 @@ def read_manifest(
     if fields.is_object:
         variables.fill(fields, root, overrides.variables)
     flaws.raise_if_any()  # a value that is missing would be seen as a second flaw
-    manifest = _manifest(fields, root, path, raw.decode("utf-8-sig"), overrides, environ)
+    text = raw.decode("utf-8-sig")
+    manifest = _manifest(fields, root, path, text, overrides, environ, needs_items=needs_items)
     flaws.raise_if_any()
     assert manifest is not None, "or there was a flaw"
     return manifest
 
 
 def _manifest(
-    fields: Fields, root: Node, path: Path, text: str, overrides: Overrides, environ: Mapping[str, str]
+    fields: Fields,
+    root: Node,
+    path: Path,
+    text: str,
+    overrides: Overrides,
+    environ: Mapping[str, str],
+    *,
+    needs_items: bool,
 ) -> Manifest | None:
     folder = path.parent
     if "version" not in fields:
@@ -91,7 +105,10 @@ def _manifest(
         fields.flaw("jobs", "is missing; expected at least one job")
     credentials = platform.credentials if platform else _credential_names(root, overrides)
     chosen = chosen_of(root, overrides.jobs, with_needs=overrides.with_needs)
-    jobs, notes = jobs_of(fields.inner("jobs"), folder, credentials, chosen) if "jobs" in fields else ((), [])
+    jobs: tuple[Job, ...] = ()
+    notes: list[str] = []
+    if "jobs" in fields:
+        jobs, notes = jobs_of(fields.inner("jobs"), folder, credentials, chosen, needs_items=needs_items)
     audit = audit_of(fields.inner("audit"), folder) if "audit" in fields else None
     fields.finish()
     if platform is None:

@@ -285,6 +285,9 @@ class AddTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[TeamAd
     def undo(self, item: OrganizationsItem, before: Any, result: Any) -> Undo | Irreversible:
         return teams.undo_of_several(item, "team-organization.remove", result, "added", before)
 
+    def before_both(self, item: OrganizationsItem, first: Any, later: Any) -> Any:
+        return teams.divided(later, {slug.casefold() for slug in first})[0]
+
 
 class RemoveTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[TeamRemovals]):
     """Remove an enterprise team from several organizations at once.
@@ -340,6 +343,9 @@ class RemoveTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[Tea
 
     def undo(self, item: OrganizationsItem, before: Any, result: Any) -> Undo | Irreversible:
         return teams.undo_of_several(item, "team-organization.add", result, "removed", before)
+
+    def before_both(self, item: OrganizationsItem, first: Any, later: Any) -> Any:
+        return teams.divided([*first, *later], {slug.casefold() for slug in item.organization_slugs})[0]
 
 
 def _first_places(items: Sequence[AssignmentItem], is_wanted: Callable[[str], bool]) -> dict[str, int]:

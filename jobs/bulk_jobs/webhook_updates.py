@@ -147,11 +147,14 @@ class UpdateWebhook(
     def undo(self, item: UpdateWebhookItem, before: Any, result: Any) -> Undo | Irreversible:
         if not isinstance(before, dict) or not isinstance(result, dict):
             return _NOT_KNOWN
-        config, loses = hook_settings.before_undo(before["config"])
-        fields = {name: value for name, value in before.items() if name != "config" and value is not None}
-        expect = _image({**fields, "config": config}, result)
-        changed = {**fields, "config": config} if config else fields
+        shown, loses = hook_settings.before_undo(before)
+        fields = {name: value for name, value in shown.items() if value is not None}
+        expect = _image(fields, result)
+        changed = {name: value for name, value in fields.items() if name != "config" or value}
         return Undo(operation=self.name, item={**_again(item), **changed, "expect": expect}, loses=" and ".join(loses))
+
+    def before_both(self, item: UpdateWebhookItem, first: Any, later: Any) -> Any:
+        return _before_both(hook_settings.body_of(item), first, later)
 
 
 class UpdateWebhookConfigItem(HookItem, frozen=True, kw_only=True):
@@ -249,9 +252,13 @@ class UpdateWebhookConfig(
     def undo(self, item: UpdateWebhookConfigItem, before: Any, result: Any) -> Undo | Irreversible:
         if not isinstance(before, dict) or not isinstance(result, dict):
             return _NOT_KNOWN
-        config, loses = hook_settings.before_undo(before["config"])
+        fields, loses = hook_settings.before_undo(before)
+        config = fields["config"]
         expect = hook_settings.image_of_config(config, result)
         return Undo(operation=self.name, item={**_again(item), **config, "expect": expect}, loses=" and ".join(loses))
+
+    def before_both(self, item: UpdateWebhookConfigItem, first: Any, later: Any) -> Any:
+        return _before_both({"config": _config_body(item)}, first, later)
 
 
 def _again(item: UpdateWebhookItem | UpdateWebhookConfigItem) -> dict[str, Any]:
@@ -309,6 +316,18 @@ def _image(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> dict[str, Any]
     secret."""
     config = hook_settings.image_of_config(wanted.get("config") or {}, hook["config"])
     return {"config": config, **{name: hook.get(name) for name in ("events", "active") if name in wanted}}
+
+
+def _before_both(wanted: Mapping[str, Any], first: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a webhook before two updates; see `Undoable.before_both`. Of a secret only that there was
+    one is known."""
+    others = {*hook_settings.differences(wanted, later)}
+    config = {
+        name: value if f"config.{name}" in others else first["config"].get(name, value)
+        for name, value in {**first["config"], **later["config"]}.items()
+    }
+    rest = {name: value if name in others else first.get(name) for name, value in later.items() if name != "config"}
+    return {"config": config, **rest}
 
 
 def _trace(wanted: Mapping[str, Any], hook: Mapping[str, Any], lost: Lost) -> NotApplied | Undecided | None:

@@ -305,9 +305,9 @@ class DeleteWebhook(ChangesThings[DeleteWebhookItem], Undoable[DeleteWebhookItem
     def undo(self, item: DeleteWebhookItem, before: Any, result: Any) -> Undo | Irreversible:
         if not isinstance(before, dict):
             return Irreversible("what it was is not known")
-        config, loses = hook_settings.before_undo(before["config"])
+        shown, loses = hook_settings.before_undo(before)
         insists = {"allow_insecure_ssl": True, "allow_unknown_events": True}
-        fields = {"org": item.org, **before, "config": config, **insists}
+        fields = {"org": item.org, **shown, **insists}
         return Undo(
             operation="webhook.create", item=fields, loses=" and ".join(["its number", *loses]), comes_anew=True
         )

@@ -71,7 +71,12 @@ def test_what_is_shown_in_another_form_is_given_back(tmp_path: Path) -> None:
     (found,) = taken(tmp_path / "hook", "webhook.delete", HOOK, hook_settings.image_of_hook(shown))
     assert isinstance(found.way, Undo)
     assert found.way.item["config"] == {"url": URL, "content_type": "form", "insecure_ssl": "0"}
-    before: dict[str, Any] = {BYPASS: {"reviewers": [{"security_configuration_id": 9, **REVIEWER}]}}
+    for name, result in (("webhook.delete", {}), ("webhook.update", {"config": {"url": URL}, "events": ["FORK"]})):
+        before = hook_settings.image_of_hook({**shown, "events": ["PUSH", "Pull_Request"]})
+        (found,) = taken(tmp_path / f"{name}-events", name, HOOK, before, result=result)
+        assert isinstance(found.way, Undo)
+        assert found.way.item["events"] == ["push", "pull_request"]
+    before = {BYPASS: {"reviewers": [{"security_configuration_id": 9, **REVIEWER}]}}
     (found,) = taken(tmp_path / "list", UPDATE, {**CONFIGURATION, BYPASS: {"reviewers": []}}, before)
     assert isinstance(found.way, Undo)
     assert found.way.item[BYPASS] == {"reviewers": [REVIEWER]}

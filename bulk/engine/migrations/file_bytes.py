@@ -5,7 +5,7 @@ Bytes that do not match the name that git has for the blob are not used.
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -15,10 +15,12 @@ from bulk.engine.execution import execute
 from bulk.engine.origin import Origin
 from bulk.engine.status.unfinished import refuse_unfinished
 from bulk.engine.surroundings import Surroundings
+from bulk.ledger.view import LedgerView
 from bulk.manifest.credential_specs import written
 from bulk.manifest.manifest import Platform
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.manifest.variables import escaped
+from bulk.model import OutcomeKind
 from bulk.status import Display
 
 READS = "reads"
@@ -31,16 +33,20 @@ class Reading:
     """Reads files from the platform.
 
     Attributes:
+        limits: the section `limits` of the reads' manifest.
         programs: the folder in which programs that print tokens run.
         folder: where the reads have their run directories.
+        failures: by the blobs that could not be read, why.
     """
 
     platform: Platform
+    limits: Mapping[str, object]
     programs: Path
     folder: Path
     display: Display
     environ: Mapping[str, str]
     around: Surroundings
+    failures: dict[str, str] = field(default_factory=dict)
 
     async def read(self, run: str, files: Mapping[str, Iterable[FileBefore]]) -> dict[str, str]:
         """Read files, and return the path of the bytes of each blob, relative to the folder; blobs that could not be
@@ -72,12 +78,15 @@ class Reading:
             return {}
         path = self.folder / f"{run}.yaml"
         section = section_of(self.platform, self.programs)
-        text = msgspec.json.encode({"version": 1, "platform": section, "jobs": jobs}).decode()
+        made = {"version": 1, "platform": section, "limits": self.limits, "jobs": jobs}
+        text = msgspec.json.encode({name: part for name, part in made.items() if part}).decode()
         path.write_text(escaped(text), encoding="utf-8")
         manifest = read_manifest(path, Overrides(), {})  # the platform of the run, whatever the environment says
         around = replace(self.around, is_steered=False)
         report = await execute(manifest, Origin.of(manifest), self.folder / run, self.display, self.environ, around)
         refuse_unfinished(report, "the files from before could not all be read", "; give the same command again")
+        for line in LedgerView(self.folder / run).finished(kinds=frozenset((OutcomeKind.FAILED,))):
+            self.failures[saved[line["id"]]] = line["error"]["message"]
         read = ((blob, f"{run}/{_SAVED}/{place}") for place, blob in saved.items())
         return {blob: place for blob, place in read if _is_blob(self.folder / place, blob)}
 

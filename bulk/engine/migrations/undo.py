@@ -35,7 +35,8 @@ from bulk.status import Display
 from bulk.storage.disk_threads import beside
 from bulk.storage.private_files import replacing, try_replacing
 
-BYTES_GONE = "its bytes can't be read any more, neither at the commit before its write nor in a file that was equal"
+BYTES_GONE = "its bytes could not be read: {why} (neither at the commit before its write nor in a file that was equal)"
+_OTHER_BYTES = "they are others there"
 _UNREAD = ".part"
 """Suffix of files with items whose bytes are still to be read."""
 
@@ -86,7 +87,8 @@ async def write_undo(
     refuse_changed_parts(run_dir)
     view.refuse_edited()
     origin = Origin.load(run_dir)
-    manifest = read_manifest(Path(origin.manifest), origin.overrides(overrides), environ, text_at=run_dir / MANIFEST)
+    path, given = Path(origin.manifest), origin.overrides(overrides)
+    manifest = read_manifest(path, given, environ, text_at=run_dir / MANIFEST, needs_items=False)
     writing = _Writing(manifest, out)
     try:
         writing.refuse_existing()
@@ -94,12 +96,13 @@ async def write_undo(
         raise _unwritable(error, out) from None
     await beside(around.disk, lambda: writing.gather(view))
     programs = manifest.path.resolve().parent
-    reading = Reading(manifest.platform, programs, writing.folder, display, environ, around)
+    limits = gentle_section(manifest.limits)
+    reading = Reading(manifest.platform, limits, programs, writing.folder, display, environ, around)
     there = await reading.read(READS, writing.files())
     elsewhere = await beside(around.disk, lambda: writing.elsewhere(there))
     if elsewhere:
         there = {**there, **await reading.read(READS_ELSEWHERE, elsewhere)}
-    return await beside(around.disk, lambda: writing.finish(there))
+    return await beside(around.disk, lambda: writing.finish(there, reading.failures))
 
 
 @dataclass(slots=True)
@@ -244,12 +247,13 @@ class _Writing:
                         files.setdefault(credential, []).append(file)
         return files
 
-    def finish(self, there: Mapping[str, str]) -> UndoSummary:
-        """Write the manifest and the list of losses, without the items whose bytes are not in `there`."""
+    def finish(self, there: Mapping[str, str], failures: Mapping[str, str]) -> UndoSummary:
+        """Write the manifest and the list of losses, without the items whose bytes are not in `there`; `failures` says
+        why not."""
         try:
             self.lost += [told for lanes, told in self.told_anew if not self.gone.issuperset(lanes)]
             for part in self.parts.values():
-                self._finish_part(part, there)
+                self._finish_part(part, there, failures)
             parts = [part for part in self._ordered() if part.items]
             told = [*_section("What does not come back", self.lost), *_section("What comes back in part", self.kept)]
             if told:
@@ -272,7 +276,7 @@ class _Writing:
             irreversible=len(self.lost),
         )
 
-    def _finish_part(self, part: _Part, there: Mapping[str, str]) -> None:
+    def _finish_part(self, part: _Part, there: Mapping[str, str], failures: Mapping[str, str]) -> None:
         raw = self.folder / f"{part.name}{_UNREAD}"
         with raw.open("rb") as lines, (self.folder / f"{part.name}.jsonl").open("wb") as out:
             for line in lines:
@@ -283,7 +287,8 @@ class _Writing:
                 if "file" in found:
                     file = found["file"][1]
                     if file["blob_sha"] not in there:
-                        self.lost.append(found["about"] + BYTES_GONE)
+                        why = failures.get(file["blob_sha"], _OTHER_BYTES)
+                        self.lost.append(found["about"] + BYTES_GONE.format(why=why))
                         part.items -= 1
                         continue
                     found["item"][file["field"]] = f"{self.folder.name}/{there[file['blob_sha']]}"

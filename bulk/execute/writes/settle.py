@@ -20,6 +20,7 @@ from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.writes.recent_writes import CREATES
 from bulk.execute.writes.refused_writes import SECOND_LOOK_S, RefusedWrites
 from bulk.govern.user_limits import Draining
+from bulk.ledger.records import Intent
 from bulk.model import (
     UNSEEN,
     Effect,
@@ -106,6 +107,12 @@ def lost_write_of(request: Request, clock: Clock, status: int | None, made: froz
         made=made,
     )
     return LostWrite(lost, request.effect, clock.monotonic())
+
+
+def lost_write_from(sent: Intent, since: float, made: frozenset[str] = frozenset()) -> LostWrite:
+    """Return the lost write of an intent that an earlier process has left; `since`: see LostWrite, `made`: see Lost."""
+    lost = Lost(method=sent.method, path=sent.path, before=sent.before, sent_at=sent.sent_at, made=made)
+    return LostWrite(lost, sent.effect, since)
 
 
 class Settler:

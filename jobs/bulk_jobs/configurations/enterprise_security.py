@@ -239,6 +239,10 @@ class UpdateEnterpriseSecurity(
         fields = {"enterprise": item.enterprise, **kept, "wait": True, "expect": {name: given[name] for name in before}}
         return Undo(operation=self.name, item=fields, loses=UNREADABLE if UNREADABLE in given else "")
 
+    def before_both(self, item: UpdateEnterpriseSecurityItem, first: Any, later: Any) -> Any:
+        given = _given(item)
+        return {**later, **{name: first[name] for name in first if _is_so({name: given[name]}, later)}}
+
 
 class EnableSecurityProductItem(EnterpriseItem, frozen=True, kw_only=True):
     """Names an enterprise, a product, and what is done with it in all repositories."""
@@ -284,10 +288,8 @@ class EnableSecurityProduct(DecidesState[EnableSecurityProductItem], Returns[Pro
     def conflict(self, earlier: object, later: EnableSecurityProductItem) -> Conflict | None:
         if not isinstance(earlier, EnableSecurityProductItem) or earlier.enablement == later.enablement:
             return None
-        message = (
-            f"is {later.enablement} for {later.security_product}, and {{other}} the opposite; leave one of them out"
-        )
-        return Conflict(message, may_insist=True)
+        why = f"is {later.enablement} for {later.security_product}, and {{other}} the opposite; leave one of them out"
+        return Conflict(why, may_insist=True)
 
     def steps(self, item: EnableSecurityProductItem) -> Steps:
         root = enterprises.enterprise_path(item.enterprise)

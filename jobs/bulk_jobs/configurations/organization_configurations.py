@@ -230,10 +230,12 @@ class UpdateOrganizationConfiguration(
             return Irreversible(f"{gone} had no value before, and none can be given")
         sent = fields.body_of(item, fields.UPDATED_FIELDS)  # all that is known if an earlier send has done it
         left = {field: result.get(field, sent[field]) for field in before}
-        place = {"org": item.org, "configuration_id": item.configuration_id}
-        return Undo(
-            operation=self.name, item={**place, **kept, "expect": left}, loses=gone and f"that {gone} was unset"
-        )
+        place, loses = {"org": item.org, "configuration_id": item.configuration_id}, gone and f"that {gone} was unset"
+        return Undo(operation=self.name, item={**place, **kept, "expect": left}, loses=loses)
+
+    def before_both(self, item: UpdateConfigurationItem, first: Any, later: Any) -> Any:
+        others = fields.differences(fields.body_of(item, fields.UPDATED_FIELDS), later)
+        return {field: value if field in others else first.get(field) for field, value in later.items()}
 
 
 class DeleteOrganizationConfiguration(ChangesThings[ConfigurationItem], Undoable[ConfigurationItem], Returns[Numbered]):
@@ -369,9 +371,7 @@ def _not_as_asked_for(
 ) -> NotApplied | Undecided:
     """Return how a change is settled whose answer was lost, and after which these fields are not as asked for."""
     before, found = lost.before, _image(body, shown)
-    if not isinstance(before, dict) or (
-        not fields.differences(before, found) and not fields.differences(found, before)
-    ):
+    if not isinstance(before, dict) or not (fields.differences(before, found) or fields.differences(found, before)):
         return NotApplied(f"{', '.join(differing)} not as asked for")
     return Undecided(
         f"the answer of the {lost.method} was lost, and {', '.join(differing)} not as asked for, nor is all as before: "

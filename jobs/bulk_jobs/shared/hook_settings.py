@@ -206,14 +206,18 @@ def _is_equal(wanted: Hashable, found: Hashable) -> bool:
     return re.fullmatch(".+".join(map(re.escape, _WITHHELD.split(wanted))), found) is not None
 
 
-def before_undo(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the part of an earlier configuration that can be sent, and what of it is not kept."""
+def before_undo(before: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the part of an earlier webhook that can be sent, and what of it is not kept. Kinds of events, which a
+    platform may show in another case, are in lower case."""
+    config = before["config"]
     sent = {name: value for name, value in config.items() if name != "secret"}
     loses = ["its secret"] if has_secret(config) else []
     if isinstance(url := sent.get("url"), str) and (plain := _without_secrets(url)) != url:
         sent["url"] = plain
         loses.append("the user name, password or token in its URL")
-    return sent, loses
+    if isinstance(events := before.get("events"), list):
+        before = {**before, "events": [each.lower() if isinstance(each, str) else each for each in events]}
+    return {**before, "config": sent}, loses
 
 
 def _without_secrets(url: str) -> str:

@@ -90,18 +90,45 @@ def test_credentials_and_limits_of_an_undo_are_those_of_its_run(tmp_path: Path, 
         home.variables |= {"BULK_BASE_URL": "http://127.0.0.1:9/api/v3", "BULK_TOKEN": "of-another-platform"}
         told = home.run("undo", "run", "-o", "${else}/undo.yaml", *QUIET)
         assert (told.exit_code, "undo: 4 items in 4 jobs" in told.out) == (0, True), told.err
-        written = (home.folder / "${else}" / "undo.yaml").read_text()
-        assert ADMIN not in written
-        assert YAML().load(written)["limits"] == {
-            "concurrency": 3,
-            "reserve": "5%",
-            "hours": {"08:00-18:00 UTC": {"reserve": 50}},
-        }
+        limits = {"concurrency": 3, "reserve": "5%", "hours": {"08:00-18:00 UTC": {"reserve": 50}}}
+        for name in ("undo.yaml", "undo.d/reads.yaml"):  # the bytes of files are read as gently
+            written = (home.folder / "${else}" / name).read_text()
+            assert ADMIN not in written
+            assert YAML().load(written)["limits"] == limits
         del home.variables["BULK_BASE_URL"]
         ran = home.run("run", "${else}/undo.yaml", "--run-dir", "undoing", *QUIET)
         assert ran.exit_code == 0, ran.out + ran.err
         assert [line["outcome"] for line in home.results("undoing")] == ["succeeded"] * 4
         (home.folder / "token").unlink()  # what every test has written is searched for tokens
+
+
+def test_a_run_is_taken_back_without_the_files_that_it_was_made_of(tmp_path: Path, home: Home) -> None:
+    """What it has done stands in its run directory: manifest, items and the files that these name may be gone."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
+        before = dump(sandbox.folder / "state")
+        home.write("new.txt", "new")
+        home.lines("files.jsonl", [{**PLACE, "path": path, "content_file": "new.txt"} for path in ("README.md", "new")])
+        home.manifest(sandbox.base_url, {"files": {"operation": "contents.put", "items": "files.jsonl"}}, "one.yaml")
+        assert home.run("run", "one.yaml", "--run-dir", "one", *QUIET).exit_code == 0
+        for name in ("new.txt", "files.jsonl", "one.yaml"):
+            (home.folder / name).unlink()
+        told = home.run("undo", "one", "-o", "undo.yaml", *QUIET)
+        assert (told.exit_code, "undo: 2 items in 2 jobs" in told.out) == (0, True), told.err
+        assert home.run("run", "undo.yaml", "--run-dir", "undoing", *QUIET).exit_code == 0
+        assert dump(sandbox.folder / "state") == before
+
+
+def test_why_bytes_could_not_be_read_is_told(tmp_path: Path, home: Home) -> None:
+    """The credential may not see the repository any more, or it bears another name: the bytes may still be there."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
+        item = {**PLACE, "repo": "private-notes", "path": "README.md", "content": "eA=="}
+        home.manifest(sandbox.base_url, {"files": {"operation": "contents.put", "items": [item]}}, "one.yaml")
+        assert home.run("run", "one.yaml", "--run-dir", "one", *QUIET).exit_code == 0
+        home.token = "sbx-read-only"
+        told = home.run("undo", "one", "-o", "undo.yaml", *QUIET)
+        assert told.exit_code == 1, told.err
+        listed = (home.folder / "undo.txt").read_text()
+        assert "its bytes could not be read: Not Found" in listed
 
 
 def test_what_a_run_has_changed_and_then_removed_is_listed(tmp_path: Path, home: Home) -> None:

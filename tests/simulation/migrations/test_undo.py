@@ -15,10 +15,13 @@ from tests.simulation.migrations.undoing import Undoing, pass_seed
 from tests.simulation.migrations.work import Migration
 from tests.simulation.schedules import put
 from tests.simulation.wire.exchanges import Exchange
-from tests.simulation.wire.fates import FINE, Fate, answer
+from tests.simulation.wire.fates import DROP_BEFORE, FINE, Fate, answer
 
 SEEDS, SOAK_SEEDS, TOGETHER = 120, 20_000, 20
 """A seed takes less than a fifth of a second: a platform, a run, the undo, its run and a retry of that."""
+
+TEAM = {"enterprise": "acme", "enterprise-team": "ent:security"}
+LIMITED = answer(429, b'{"message":"Slow down"}', "application/json", Retry_After="1")
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, TOGETHER))
@@ -99,6 +102,29 @@ def test_a_file_that_comes_back_although_that_was_refused(folder: Path, status: 
     (line,) = undoing.stage.world.lines(folder / "undo.yaml")
     assert line["outcome"] == "succeeded"
     assert f"status {status}" in line["result"]["note"]
+
+
+@pytest.mark.parametrize("first", [DROP_BEFORE, LIMITED], ids=["lost", "limited"])
+def test_what_was_refused_and_never_done_is_not_listed(folder: Path, first: Fate) -> None:
+    """Its first send was in doubt for a while, and no reading has shown it: the item has failed, and changed nothing."""
+    jobs = {
+        "file": {"operation": "contents.put", "items": [put("tools", "README.md", "new", LABS)]},
+        "hook": {"operation": "webhook.create", "items": [{"org": LABS, "config": {"url": "http://127.0.0.1:9/new"}}]},
+        "team": {"operation": "team-organization.assign", "items": [{**TEAM, "org": LABS}]},
+    }
+    things = {(job, 0): (("none",),) for job in jobs}
+    undoing = Undoing(1, folder, Migration(random.Random(0), jobs, things))
+    refused = answer(403, b'{"message":"Refused"}', "application/json")
+    seen: set[str] = set()
+
+    def fate_of(exchange: Exchange) -> Fate:
+        is_first = exchange.path not in seen
+        seen.add(exchange.path)
+        return FINE if not exchange.is_write else first if is_first else refused
+
+    undoing.stage.world.network.fate_of = fate_of
+    assert undoing.play().written == 0
+    assert not (folder / "undo.txt").exists()
 
 
 def test_a_file_that_nobody_could_see_is_not_deleted(folder: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from bulk.capabilities import FileBefore, Irreversible, Undo
 from bulk.model import UNSEEN
 
-_NO_COMMIT = "its answer was lost, so that the commit before it is not known: the file was the blob {before}"
+_NO_COMMIT = "no answer has named the commit before it, where its bytes are: the file was the blob {before}"
 _PERHAPS_THERE = "its answer was lost, and a file with the same bytes may have been there before, unseen"
 _NOT_LOOKED = "what was there before is not known"
 
