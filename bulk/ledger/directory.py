@@ -22,7 +22,14 @@ from bulk.errors import ANOTHER_RUN, UNDECODABLE, BulkError, RunDirectoryError, 
 from bulk.ledger.database import LEDGER, refuse_foreign
 from bulk.ledger.saved_files import SAVED
 from bulk.storage.foreign_names import foreign_names
-from bulk.storage.private_files import DIRECTORY_MODE, FILE_MODE, open_private, open_regular, sync_directory
+from bulk.storage.private_files import (
+    DIRECTORY_MODE,
+    FILE_MODE,
+    open_private,
+    open_regular,
+    remove_left,
+    sync_directory,
+)
 
 LOCK = "run.lock"
 RESULTS = "results.jsonl"
@@ -86,6 +93,8 @@ class Claim:
             undo.callback(claim.release)
             claim._lock_fd = _lock(run_dir, claim.fd)
             _make_private(run_dir)
+            for part in filter(Path.is_file, run_dir.glob("*.part")):  # of a file that a killed process was writing
+                remove_left(part)
             undo.pop_all()
             return claim
 

@@ -148,7 +148,7 @@ def _new_part(part: Path, *, is_private: bool = True) -> int:
         try:
             made = open_private(part, flags) if is_private else os.open(part, flags | os.O_CLOEXEC, 0o666)
         except FileExistsError:
-            _remove_left(part)
+            remove_left(part)
             continue
         _lock(made)
         if _is_at(made, part):
@@ -156,7 +156,7 @@ def _new_part(part: Path, *, is_private: bool = True) -> int:
         os.close(made)  # another process took it for left before it was locked
 
 
-def _remove_left(part: Path) -> None:
+def remove_left(part: Path) -> None:
     """Remove what a killed process has left at `part`; wait for a process that is at work on it."""
     try:
         left = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
