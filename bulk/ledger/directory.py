@@ -149,7 +149,9 @@ def unusable(path: Path, error: OSError, way_out: str = ANOTHER_RUN) -> BulkErro
         return RunStopped(f"{path}: {reason}; free some space, then give the same command again")
     if error.errno == errno.ELOOP:
         reason = "there is a symbolic link where a file of the run belongs; remove the link"
-    return RunDirectoryError(f"{error.filename or path} can't be used: {reason}; correct that, or {way_out}")
+    named = Path(error.filename or path)
+    where = path / named if str(named) == named.name != path.name else named  # its name was opened in the directory
+    return RunDirectoryError(f"{where} can't be used: {reason}; correct that, or {way_out}")
 
 
 def read_holder(run_dir: Path) -> Holder | None:

@@ -172,6 +172,8 @@ def test_a_full_disk_is_a_stop_and_not_a_bad_directory(tmp_path):
     """No space left when a run is opened exits 3 and can be resumed; other errors exit 5."""
     assert isinstance(unusable(tmp_path, OSError(28, "No space left on device")), RunStopped)
     assert isinstance(unusable(tmp_path, OSError(13, "Permission denied")), RunDirectoryError)
+    for opened_as in ("run.lock", f"{tmp_path}/run.lock"):
+        assert f"{tmp_path}/run.lock can't" in str(unusable(tmp_path, OSError(13, "Permission denied", opened_as)))
 
 
 def test_a_claim_is_handed_over(tmp_path):
