@@ -5,9 +5,12 @@ the README, `engine/commands.py` and `engine/run.py`, and then follows an item: 
 `schedule/`, `execute/`, `govern/`, `platform/`, `ledger/`, `report/`.
 """
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+TYPE_CHECKING = False  # as in `typing`, whose import would take Ctrl-C as a crash (`cli/__init__.py`)
 if TYPE_CHECKING:
+    from typing import Any
+
     from bulk.capabilities import Returns as Returns
     from bulk.engine.library.engine import Engine as Engine
     from bulk.engine.library.finished_item import FinishedItem as FinishedItem

@@ -5,8 +5,13 @@ becomes a message and an exit code. A command imports what takes time to import 
 answers at once.
 """
 
+from __future__ import annotations
+
 import sys
-from collections.abc import Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["main"]
 

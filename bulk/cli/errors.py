@@ -67,7 +67,7 @@ def _exit_code_of(error: BaseException, *, is_json: bool) -> int:
 
 def shortage(error: BaseException) -> BulkError | None:
     """Return an error that says what this machine lacks, if that caused `error`: memory, threads, open files, space, a
-    usable name of a file or folder, the permission to open it. Otherwise return None."""
+    usable name of a file or folder, the permission to open it, the current folder. Otherwise return None."""
     for leaf in _leaves(error):
         if _is_out_of_memory(leaf):
             return RunStopped(_NO_MEMORY)
@@ -85,6 +85,8 @@ def shortage(error: BaseException) -> BulkError | None:
             return UsageError(f"the path of this folder is not UTF-8: {folder!r}: work in another one, or rename it")
         if isinstance(leaf, FileNotFoundError) and "temporary directory" in str(leaf.strerror):
             return UsageError("no folder for temporary files can be written: set TMPDIR to one that can")
+        if isinstance(leaf, FileNotFoundError) and leaf.filename is None and not _has_folder():
+            return UsageError("the folder of this command has been deleted: change into another one")
     return None
 
 
@@ -103,6 +105,14 @@ def is_text(given: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _has_folder() -> bool:
+    """Return whether the current folder still exists."""
+    try:
+        return bool(Path.cwd())
+    except FileNotFoundError:
+        return False
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

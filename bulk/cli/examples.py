@@ -5,7 +5,7 @@ from importlib import resources
 from pathlib import Path
 
 from bulk.errors import UsageError
-from bulk.storage.new_files import arriving
+from bulk.storage.new_files import arriving, settle
 
 
 def copy_examples(folder: Path) -> None:
@@ -18,6 +18,7 @@ def copy_examples(folder: Path) -> None:
     # a wheel has the examples in the package, a working copy beside it
     examples = next(place for place in (package / "examples", package.parent / "examples") if place.is_dir())
     try:
+        settle(folder)
         if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
             raise UsageError(f"{folder} exists already, and nothing is overwritten: name a new folder")
         ignored = shutil.ignore_patterns("*.py", "__pycache__")

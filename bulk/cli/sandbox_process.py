@@ -14,6 +14,8 @@ TOKEN = "sbx-site-admin"
 """A token of the sandbox, the same in every sandbox (docs/sandbox.md)."""
 STOP_S = 10.0
 """How long the sandbox may take to end before it is killed (seconds)."""
+_SANDBOX = "bulk.cli.sandbox_child"
+"""The module of its process, which ends when the pipe to it does."""
 
 
 @contextlib.contextmanager
@@ -28,9 +30,10 @@ def running(folder: Path, seed: Mapping[str, Any], *options: str) -> Iterator[tu
     """
     seed_file = folder / "fleet.json"
     seed_file.write_text(json.dumps(seed))
-    command = [sys.executable, "-m", "bulk", "sandbox", "--quiet", "--seed-data", str(seed_file)]
+    command = [sys.executable, "-m", _SANDBOX, "--quiet", "--seed-data", str(seed_file)]
     command += ["--journal", str(folder / "journal.jsonl"), *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as process:
         try:
             line = process.stdout.readline().strip() if process.stdout is not None else ""
             if not line.startswith("http"):

@@ -22,7 +22,14 @@ from bulk.errors import ANOTHER_RUN, UNDECODABLE, BulkError, RunDirectoryError, 
 from bulk.ledger.database import LEDGER, refuse_foreign
 from bulk.ledger.saved_files import SAVED
 from bulk.storage.foreign_names import foreign_names
-from bulk.storage.private_files import DIRECTORY_MODE, FILE_MODE, open_private, open_regular, sync_directory
+from bulk.storage.private_files import (
+    DIRECTORY_MODE,
+    FILE_MODE,
+    open_private,
+    open_regular,
+    remove_left,
+    sync_directory,
+)
 
 LOCK = "run.lock"
 RESULTS = "results.jsonl"
@@ -86,6 +93,8 @@ class Claim:
             undo.callback(claim.release)
             claim._lock_fd = _lock(run_dir, claim.fd)
             _make_private(run_dir)
+            for part in filter(Path.is_file, run_dir.glob("*.part")):  # of a file that a killed process was writing
+                remove_left(part)
             undo.pop_all()
             return claim
 
@@ -140,7 +149,9 @@ def unusable(path: Path, error: OSError, way_out: str = ANOTHER_RUN) -> BulkErro
         return RunStopped(f"{path}: {reason}; free some space, then give the same command again")
     if error.errno == errno.ELOOP:
         reason = "there is a symbolic link where a file of the run belongs; remove the link"
-    return RunDirectoryError(f"{error.filename or path} can't be used: {reason}; correct that, or {way_out}")
+    named = Path(error.filename or path)
+    where = path / named if str(named) == named.name != path.name else named  # its name was opened in the directory
+    return RunDirectoryError(f"{where} can't be used: {reason}; correct that, or {way_out}")
 
 
 def read_holder(run_dir: Path) -> Holder | None:

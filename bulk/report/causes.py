@@ -13,6 +13,9 @@ MOST_EXAMPLES = 3
 MOST_CAUSES = 1_000
 """Further causes of one job, outcome and code are put together: messages that all name new things can't be grouped."""
 
+DIFFERENT = "(different messages)"
+"""What a page shows in the place of messages that share nothing."""
+
 SHORTEST_NAME = 3
 """Length of the shortest name that is taken out (characters): a shorter word may mean something else in a message."""
 

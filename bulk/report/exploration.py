@@ -15,7 +15,7 @@ from bulk.ledger.view import LedgerView
 from bulk.model import SUCCESSFUL, ErrorCode, OutcomeKind
 from bulk.redaction import redact_json
 from bulk.report.active_time import ActiveTime
-from bulk.report.causes import Cause, Causes
+from bulk.report.causes import DIFFERENT, Cause, Causes
 from bulk.report.curves import Curves, curves
 from bulk.report.record import OUTCOMES, Report
 from bulk.report.tally import MOST_LABEL, label_of_redacted
@@ -26,6 +26,8 @@ from bulk.status import WaitKind
 MOST_ITEMS = 100_000
 """Further items that did not succeed are not in the page."""
 MOST_MESSAGE = 500
+MOST_MESSAGES = 10_000
+"""Of items with further messages the page has what the messages of their cause share."""
 
 _KINDS = frozenset(OutcomeKind) - SUCCESSFUL
 _LEVEL = 6
@@ -128,10 +130,13 @@ def _items(view: LedgerView) -> tuple[Items, list[Cause]]:
 def _add(items: Items, causes: Causes, tables: dict[str, dict[str, int]], place: int, row: _Row) -> None:
     error = row.error
     code, message = (error.code, error.message[:MOST_MESSAGE]) if error is not None else ("", "")
+    fields = _fields(row.item)
+    cause = causes.note(place, (row.job, row.outcome, code), message, fields)
+    if len(tables["message"]) >= MOST_MESSAGES and message not in tables["message"]:
+        message = causes.found[cause].message or DIFFERENT
     for name, word in (("job", row.job), ("outcome", row.outcome), ("code", code), ("message", message)):
         table = tables[name]
         getattr(items, name).append(table.setdefault(word, len(table)))
-    fields = _fields(row.item)
     items.index.append(row.index)
     items.id.append(row.id)
     items.label.append(label_of_redacted(fields)[:MOST_LABEL])
@@ -139,4 +144,4 @@ def _add(items: Items, causes: Causes, tables: dict[str, dict[str, int]], place:
     items.attempts.append((error.attempts if error is not None else 0) or row.attempts)
     items.at.append(round(row.started_at.timestamp(), 1))
     items.request.append(row.request_id)
-    items.cause.append(causes.note(place, (row.job, row.outcome, code), message, fields))
+    items.cause.append(cause)

@@ -54,8 +54,9 @@ def _found(place: Path, origin: str, state_of: Callable[[Path], RunState | None]
         return
     for folder in folders:
         try:
-            has_ledger, has_origin = (folder / LEDGER).is_file(), (folder / origin).is_file()
+            has_ledger = (folder / LEDGER).is_file()
             has_lost_it = not has_ledger and (folder / SEAL).is_file()
+            has_origin = not has_ledger and (folder / origin).is_file()
         except OSError:  # a folder of another user
             continue
         if has_ledger:

@@ -123,6 +123,7 @@ async def opened(
     blocking: Blocking = in_thread,
     areas: Sequence[Area] = AREAS,
     observe: Observe | None = None,
+    folder: Path | None = None,
 ) -> AsyncIterator[Sandbox]:
     """Make a sandbox that is ready to answer, without a socket.
 
@@ -132,6 +133,7 @@ async def opened(
         blocking: how it does work that blocks.
         areas: the areas that it serves.
         observe: called with every answer (`observing.py`); None: the observer that the environment names, if any.
+        folder: an empty folder for the state of a sandbox that keeps none; None: it makes one, and deletes it.
 
     Raises:
         SettingError: the state, the seed data or the journal can't be used.
@@ -139,7 +141,7 @@ async def opened(
     clock = clock or SystemClock()
     observe = observe or from_environment()
     async with contextlib.AsyncExitStack() as stack:
-        directory = _directory(settings, stack)
+        directory = _directory(settings, folder, stack)
         state = State.open(directory / STATE, clock, is_kept=settings.state is not None)
         stack.callback(state.close)
         seeds.plant(state, settings, clock, directory)
@@ -171,13 +173,14 @@ async def running(
     blocking: Blocking = in_thread,
     areas: Sequence[Area] = AREAS,
     observe: Observe | None = None,
+    folder: Path | None = None,
 ) -> AsyncIterator[Sandbox]:
     """Serve a sandbox on its address until the block ends. Arguments and errors as `opened`, and
 
     Raises:
         SettingError: the address can't be listened on.
     """
-    async with opened(settings, clock=clock, blocking=blocking, areas=areas, observe=observe) as sandbox:
+    async with opened(settings, clock=clock, blocking=blocking, areas=areas, observe=observe, folder=folder) as sandbox:
         runner = web.ServerRunner(sandbox.server, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
         try:
@@ -193,17 +196,18 @@ async def running(
             await runner.cleanup()
 
 
-async def serve(settings: Settings, ready: Callable[[Sandbox], None]) -> None:
+async def serve(settings: Settings, ready: Callable[[Sandbox], None], folder: Path | None = None) -> None:
     """Serve until SIGINT or SIGTERM comes, or the caller cancels; then end cleanly.
 
     Args:
         settings: the settings of the sandbox.
         ready: called once when requests are answered at its `base_url`.
+        folder: as for `opened`.
 
     Raises:
         SettingError: the sandbox can't be started with these settings.
     """
-    async with running(settings) as sandbox:
+    async with running(settings, folder=folder) as sandbox:
         # The signals are caught before `ready` is called, because the program that learns the address may stop the
         # server at once.
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
@@ -229,9 +233,11 @@ def _server(pipeline: Pipeline) -> web.Server:
     return web.Server(pipeline, request_factory=make_request, access_log=None)
 
 
-def _directory(settings: Settings, stack: contextlib.AsyncExitStack) -> Path:
+def _directory(settings: Settings, folder: Path | None, stack: contextlib.AsyncExitStack) -> Path:
     if settings.state is None:
-        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sandbox-", ignore_cleanup_errors=True)))
+        return folder or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="sandbox-", ignore_cleanup_errors=True))
+        )
     directory = settings.state
     try:
         _refuse_foreign(directory, settings)

@@ -25,6 +25,10 @@ from bulk.status import RunStatus
 
 FRESH_S = 0.4
 """How long a look at a run that goes on, or at all runs, is used for further requests (seconds)."""
+LOOK_SHARE = 4.0
+"""A look at all runs is used for this many times as long as it took: thousands of runs leave the machine to others."""
+MOST_STALE_S = 5.0
+"""The longest time for which it is used because of that (seconds)."""
 STORED = "store:"
 """The beginning of the names of runs in a store."""
 _FILES = (LEDGER, f"{LEDGER}-wal", SOCKET)
@@ -132,15 +136,17 @@ class Fleet:
         self._ended: dict[Path, tuple[object, Look]] = {}
         self._live: dict[Path, tuple[float, Look]] = {}
         self._runs: dict[str, FleetRun] = {}
-        self._looked_at = float("-inf")
+        self._looks_again_at = float("-inf")
         self._lock = threading.Lock()
 
     def runs(self) -> list[FleetRun]:
         """Return all runs, those that go on first, then the newest first."""
         with self._lock:
-            if self._clock.monotonic() - self._looked_at >= FRESH_S:
+            began_at = self._clock.monotonic()
+            if began_at >= self._looks_again_at:
                 self._runs = {run.name: run for run in self._found()}
-                self._looked_at = self._clock.monotonic()
+                looked_at = self._clock.monotonic()
+                self._looks_again_at = looked_at + max(FRESH_S, min(LOOK_SHARE * (looked_at - began_at), MOST_STALE_S))
             found = list(self._runs.values())
         if self._stored is not None:
             found += self._stored.runs()
@@ -199,7 +205,7 @@ class Fleet:
     def forget(self, run: Opened) -> None:
         """Read the state of the run again the next time, because a person has just steered it."""
         self._live.pop(run.view.run_dir, None)
-        self._looked_at = float("-inf")
+        self._looks_again_at = float("-inf")
         if self._stored is not None:
             self._stored.forget()
 

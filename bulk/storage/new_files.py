@@ -25,7 +25,7 @@ def arriving(folder: Path) -> Iterator[Path]:
     """
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    _settle(folder)
+    settle(folder)
     part = Path(tempfile.mkdtemp(prefix=_ARRIVING, dir=folder))
     with contextlib.ExitStack() as stack:
         stack.callback(os.close, _held(part))
@@ -61,8 +61,9 @@ def _move(part: Path, folder: Path) -> None:
             file.rename(place)
 
 
-def _settle(folder: Path) -> None:
-    """End what killed processes have begun in `folder`: all files of a call arrive there, or none."""
+def settle(folder: Path) -> None:
+    """End what killed processes have begun in `folder`: all files of a call arrive there, or none. Whoever asks what is
+    there before `arriving` does this first."""
     for part in [*folder.glob(f"{_ARRIVING}*"), *folder.glob(f"{_WHOLE}*")]:
         with contextlib.suppress(OSError):  # a process is at work on it, or it is not a folder of this user
             held = _held(part)

@@ -11,7 +11,7 @@ import fcntl
 import os
 import shlex
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -99,15 +99,38 @@ def read_secret(path: Path, most: int) -> bytes:
         raise NoSecret(f"{path} can't be read: {reason}") from None
 
 
+def kept_content(path: Path, make: Callable[[], bytes], most: int = -1) -> bytes:
+    """Return the content of a file; where there is none, make it for good, whole, and the same for all processes.
+
+    Args:
+        make: returns the content of a new file. most: as for `read_regular`.
+
+    Raises:
+        OSError: the file can be neither read nor made.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        return read_regular(path, most)
+    with replacing(path) as file:
+        try:
+            content = read_regular(path)  # another process has been sooner
+        except FileNotFoundError:
+            content = make()
+        file.write(content)
+    return content
+
+
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Lend a new private file, to be written and read, that takes the place of `path` when the block ends.
+def replacing(path: Path, *, is_private: bool = True) -> Iterator[BinaryIO]:
+    """Lend a new file, to be written and read, that takes the place of `path` when the block ends.
 
     If the block raises, the file is removed and `path` stays. A link in the place of `path` is replaced, and a file
     that a killed process left half-written is removed; another process that writes the same one is waited for.
+
+    Args:
+        is_private: whether others may not read it, whatever the umask.
     """
     part = path.with_name(path.name + ".part")
-    with open(_new_part(part), "w+b") as file:
+    with open(_new_part(part, is_private=is_private), "w+b") as file:
         try:
             yield file
             file.flush()
@@ -118,13 +141,14 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             raise
 
 
-def _new_part(part: Path) -> int:
+def _new_part(part: Path, *, is_private: bool = True) -> int:
     """Return a descriptor of a new file at `part`, which other processes leave alone as long as it is open."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
     while True:
         try:
-            made = open_private(part, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+            made = open_private(part, flags) if is_private else os.open(part, flags | os.O_CLOEXEC, 0o666)
         except FileExistsError:
-            _remove_left(part)
+            remove_left(part)
             continue
         _lock(made)
         if _is_at(made, part):
@@ -132,7 +156,7 @@ def _new_part(part: Path) -> int:
         os.close(made)  # another process took it for left before it was locked
 
 
-def _remove_left(part: Path) -> None:
+def remove_left(part: Path) -> None:
     """Remove what a killed process has left at `part`; wait for a process that is at work on it."""
     try:
         left = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -165,7 +165,7 @@ def _write(
 
 def _bring_companions(store: StoreConnection, bundle: bytes, part: Path) -> None:
     """Bring the files that lie beside the ledger in a run directory, without items and the files that they name."""
-    with tempfile.TemporaryDirectory(dir=part.parent, prefix=f"{part.name}-") as folder:
+    with tempfile.TemporaryDirectory(dir=part) as folder:  # where the next export removes it, if this one is killed
         for name in bundles.download(store, bundle, Path(folder)):
             if "/" not in name:
                 (Path(folder) / name).rename(part / name)

@@ -11,6 +11,7 @@ import pytest
 
 from bulk import errors
 from bulk.cli import errors as cli_errors
+from bulk.cli.app import main
 from bulk.cli.error_data import CODES, REMEDIES, of_bug, of_error, of_misuse
 from bulk.exit_codes import ExitCode
 from bulk.platform.auth.secrets import Secret
@@ -96,6 +97,19 @@ def test_a_bug_says_where_its_traceback_is(tmp_path: Path, capsys: pytest.Captur
     text = path.read_text()
     assert "test_a_bug_says_where_its_traceback_is" in text
     assert TOKEN not in text + printed
+
+
+def test_a_folder_that_is_gone_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command in a folder that somebody has deleted meanwhile says so."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for arguments in (["status", "runs/x"], ["watch", "runs/x"], ["pause", "x"], ["plan", "a", "--live", "-o", "b"]):
+        assert main(arguments) == 2
+        assert "has been deleted: change into another one" in capsys.readouterr().err
 
 
 def test_a_bug_is_in_the_log_at_the_level_debug(caplog: pytest.LogCaptureFixture) -> None:

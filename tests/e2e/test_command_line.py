@@ -260,6 +260,16 @@ def test_commands_operations_formats_and_runs_complete(words: str, expected: set
     assert "runs/no-run" not in offered
 
 
+def test_nothing_is_imported_before_a_signal_is_waited_for() -> None:
+    """Neither package imports anything but itself, so that Ctrl-C meets `main` as soon as the interpreter has begun."""
+    code = "import sys; sys.path.insert(0, sys.argv[1]); began = {*sys.modules}; import bulk.cli; "
+    code += "print(*sorted({*sys.modules} - began))"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code, str(Path(__file__).parents[2])], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["__future__", "bulk", "bulk.cli"]
+
+
 @pytest.mark.parametrize("module", ["click", "bulk.cli.commands.run", "bulk.check.checking"])
 def test_a_signal_while_modules_are_imported_shows_no_traceback(module: str, tmp_path: Path) -> None:
     """Ctrl-C ends a command that has hardly begun as it ends any other: with one line and 130."""

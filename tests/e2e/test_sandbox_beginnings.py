@@ -1,5 +1,6 @@
 """A sandbox tells a newcomer everything that the next command needs, and can stand in for a cloud edition."""
 
+import fcntl
 import os
 import shlex
 import subprocess
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.platform import Home, served
+from bulk.clock import Clock
+from bulk.storage.scratch import NEW_S, PREFIX
+from tests.e2e.support.platform import Home, served, wait_for
 
 TOKEN = "sbx-site-admin"
 
@@ -78,3 +81,32 @@ def test_a_base_path_that_can_not_be_is_refused() -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False, timeout=60)
     assert done.returncode == 2
     assert "--base-path '/a/../b': write a plain path, as in /api/v3, or / for none" in done.stderr
+
+
+def test_what_a_killed_sandbox_leaves_goes_with_the_next(tmp_path: Path) -> None:
+    """The folder of its state, where no directory was named for it."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    home = Home(tmp_path, variables={"TMPDIR": str(place)})
+    for _ in range(2):
+        with home.running("sandbox", "--quiet") as process:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("http")
+        (left,) = place.iterdir()
+        assert left.name.startswith(PREFIX)
+        os.utime(left, (Clock().now() - 2 * NEW_S,) * 2)
+
+
+def test_a_sandbox_ends_with_the_command_that_needs_it(tmp_path: Path) -> None:
+    """Also where that is killed: the sandbox ends as it does by a signal, and deletes its folder."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    home = Home(tmp_path, variables={"TMPDIR": str(place)})
+    home.manifest("https://code.invalid/api/v3", {"limits": {"operation": "rate-limit.get", "items": [{}]}})
+    with home.running("rehearse", "manifest.yaml", "--sandbox") as process:
+        wait_for((tmp_path / "runs").exists, process)
+        (folder,) = (each.parent for each in place.glob("*/repositories"))
+    held = os.open(folder, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)  # the sandbox holds it as long as it lives
+    os.close(held)
+    assert not folder.exists()

@@ -46,6 +46,18 @@ def test_a_second_process_is_kept_out_and_told_who_is_in(holding, tmp_path):
     assert (tmp_path / "run" / "results.jsonl").read_bytes() == before
 
 
+def test_what_a_killed_process_was_writing_goes(tmp_path):
+    """Parts of files that it had not finished; nobody else writes in a directory that is held."""
+    with opened(tmp_path / "run") as ledger:
+        ledger.commit([record(0)])
+    whole = {path.name for path in (tmp_path / "run").iterdir()}
+    for name in ("index.db.part", "report.json.part", "digests.json.part"):
+        (tmp_path / "run" / name).write_text("half")
+    (tmp_path / "run" / "own.part").mkdir()
+    with Claim.take(tmp_path / "run"):
+        assert {path.name for path in (tmp_path / "run").iterdir()} == whole | {"own.part"}
+
+
 def test_a_killed_process_lets_go(holding, tmp_path):
     """After SIGKILL the next process gets in, and what was committed is there."""
     view = LedgerView(tmp_path / "run")
@@ -160,6 +172,8 @@ def test_a_full_disk_is_a_stop_and_not_a_bad_directory(tmp_path):
     """No space left when a run is opened exits 3 and can be resumed; other errors exit 5."""
     assert isinstance(unusable(tmp_path, OSError(28, "No space left on device")), RunStopped)
     assert isinstance(unusable(tmp_path, OSError(13, "Permission denied")), RunDirectoryError)
+    for opened_as in ("run.lock", f"{tmp_path}/run.lock"):
+        assert f"{tmp_path}/run.lock can't" in str(unusable(tmp_path, OSError(13, "Permission denied", opened_as)))
 
 
 def test_a_claim_is_handed_over(tmp_path):

@@ -47,6 +47,16 @@ def test_more_than_a_page_can_hold_are_cut(new_run, monkeypatch):
     assert (found.items.index, found.total, found.is_cut) == ([0, 1], 5, True)
 
 
+def test_of_very_many_messages_the_first_are_whole(new_run, monkeypatch):
+    """An item beyond them shows what the messages of its cause share; the page does not grow with them."""
+    monkeypatch.setattr(exploration, "MOST_MESSAGES", 2)
+    messages = ["r0 is gone", "r1 is gone", "r2 is gone", "r0 is gone", "r4 is closed", "r5 is closed"]
+    items = [finished(index, "failed", message=message) for index, message in enumerate(messages)]
+    columns = explored(new_run(readmes=6).epoch(items, exit_code=1)).items
+    shown = [columns.messages[each] for each in columns.message]
+    assert shown == ["r0 is gone", "r1 is gone", "r… is gone", "r0 is gone", "r4 is closed", "r… is closed"]
+
+
 def test_the_curves_are_those_of_the_samples(new_run):
     """Over the time at work: a pause between two starts takes no room; a bucket's reset is where its window ended."""
     run = new_run(readmes=600)

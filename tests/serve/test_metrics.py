@@ -1,6 +1,7 @@
 """Figures for machines: the official parsers take them, their number does not grow with items, and they are true."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -172,3 +173,19 @@ def test_a_file_that_can_not_be_replaced_leaves_none_beside_it(tmp_path: Path) -
         pass
     assert len(said) == 1
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["metrics.prom"]
+
+
+def test_what_a_killed_process_left_of_it_goes(tmp_path: Path) -> None:
+    """Whoever writes the file next removes the part; others may read the file, as the umask says."""
+    write_small(tmp_path / "run")
+    place = tmp_path / "out" / "metrics.prom"
+    place.parent.mkdir()
+    place.with_name("metrics.prom.part").write_text("# HELP bulk_")
+    old = os.umask(0o022)
+    try:
+        with MetricsFile(place, tmp_path / "run", Clock(), pytest.fail):
+            pass
+    finally:
+        os.umask(old)
+    assert [path.name for path in place.parent.iterdir()] == ["metrics.prom"]
+    assert place.stat().st_mode & 0o777 == 0o644

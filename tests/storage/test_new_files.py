@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bulk.cli.app import main
 from bulk.storage.new_files import arriving
+from tests.browser.runs import write_small
 
 KILLED = """
 import os, signal, sys
@@ -67,3 +69,37 @@ def test_a_folder_that_a_process_fills_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError), arriving(tmp_path) as third:
         any((third / name).write_text("other") == 0 for name in ("third.txt", "first.txt"))
     assert not (tmp_path / "third.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (("init", "contents.put"), "manifest.yaml"),
+        (("examples", "."), "readmes.yaml"),
+        (("tables", "../run", "--to", "sqlite", "-o", "out.db"), "out.db"),
+    ],
+    ids=["init", "examples", "tables"],
+)
+def test_whoever_looks_before_finds_what_was_killed_ended(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: tuple[str, ...],
+    name: str,
+) -> None:
+    """A command that was killed while its files moved is refused as one that has ended: all of them are there. One that
+    was killed before is given again."""
+    write_small(tmp_path / "run")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / ".arriving-0").mkdir()
+    assert main(command) == 0
+    capsys.readouterr()
+    moving = folder / ".arrived-0"
+    moving.mkdir()
+    (folder / name).rename(moving / name)
+    assert main(command) == 2
+    assert "already" in capsys.readouterr().err
+    assert (folder / name).stat().st_size
+    assert not list(folder.glob(".arriv*"))

@@ -2,6 +2,9 @@
 
 import os
 import re
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +18,7 @@ from bulk.items.sources import open_source
 from bulk.ledger.database import refuse_foreign
 from bulk.platform.cache.store_files import secret_of
 from bulk.report.wave_gates import Gates, read_gates
-from bulk.storage.private_files import NoSecret, NotRegular, open_regular, read_secret, replacing
+from bulk.storage.private_files import NoSecret, NotRegular, kept_content, open_regular, read_secret, replacing
 
 ROOT = Path(__file__).parents[2]
 OTHERS = {
@@ -24,6 +27,24 @@ OTHERS = {
     "bulk/store/server/shared_server.py": "its pipe is meant to be one",
     "bulk/storage/private_files.py": "the one home",
 }
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from bulk.storage.private_files import kept_content
+
+def make():
+    if sys.argv[2] == "make":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return b"made"
+
+def hook(event, _):
+    if event == sys.argv[2]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(hook)
+kept_content(Path(sys.argv[1]), make)
+"""
 
 
 def test_a_file_takes_its_place_when_it_is_whole(tmp_path: Path) -> None:
@@ -56,6 +77,20 @@ def test_many_that_write_one_file_do_not_disturb_each_other(tmp_path: Path) -> N
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(write, range(4)))
     assert seen <= {b"%d" % number * 9 for number in range(4)}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("moment", ["make", "os.rename"])
+def test_a_secret_that_is_kept_is_whole_or_not_there(tmp_path: Path, moment: str) -> None:
+    """Wherever a process is killed that makes it; all processes have the same one then."""
+    path = tmp_path / "secret"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path), moment], capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert not path.exists()
+    with ThreadPoolExecutor(4) as threads:
+        kept = set(threads.map(lambda number: kept_content(path, lambda: b"%d" % number), range(8)))
+    assert kept == {path.read_bytes()}
+    assert path.stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -162,8 +163,9 @@ def test_figures_of_several_workers_become_one_minute(place, tmp_path):
     assert merged([Minute(2, b"b"), Minute(1, b"a")]) == [Minute(1, b"a"), Minute(2, b"b")]
 
 
-def test_the_files_of_the_bundle_come_along(place, tmp_path):
-    """What a retry and a resume need is in the directory, bound to the ledger as a check's own files are."""
+def test_the_files_of_the_bundle_come_along(place, tmp_path, monkeypatch):
+    """What a retry and a resume need is in the directory, bound to the ledger as a check's own files are. They come
+    through a folder that the next export removes, where this one is killed."""
     folder = tmp_path / "bundle"
     folder.mkdir()
     for name in ("manifest.yaml", "check.json"):
@@ -171,7 +173,11 @@ def test_the_files_of_the_bundle_come_along(place, tmp_path):
     with connection_to(place.text) as store:
         digest = bundles.upload(store, folder, ["manifest.yaml", "check.json"])
     place.sql("UPDATE run SET bundle = %s WHERE id = %s", digest, place.run)
+    made = tempfile.mkdtemp
+    places = list[Path]()
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda *given: places.append(Path(made(*given))) or str(places[-1]))
     exported(place, tmp_path / "out")
+    assert {each.parent for each in places} == {tmp_path / "out.part"}
     assert (tmp_path / "out" / "check.json").read_text() == "check.json"
     (tmp_path / "out" / "check.json").write_text("edited")
     from bulk.ledger.companion_files import refuse_changed_parts

@@ -17,7 +17,7 @@ from bulk.errors import RunDirectoryError, UsageError
 from bulk.ledger.view import LedgerView
 from bulk.model import OutcomeKind
 from bulk.report.fold import fold
-from bulk.storage.new_files import arriving
+from bulk.storage.new_files import arriving, settle
 
 RUN, DRIFT = ALL = ("runs", "schema_drift")
 """Tables that take time to make."""
@@ -95,6 +95,7 @@ def export(view: LedgerView, kind: str, out: Path) -> list[str]:
     Raises:
         UsageError: `out` is there already, or is not a place where files can be. RunDirectoryError: the disk is full.
     """
+    settle(out.absolute().parent)
     if out.exists() and not (kind == "parquet" and out.is_dir() and not any(out.iterdir())):
         raise UsageError(f"--out {out}: is there already; name a new {'folder' if kind == 'parquet' else 'file'}")
     place = out.absolute()

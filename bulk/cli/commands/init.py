@@ -30,13 +30,14 @@ def init(*, operations: tuple[str, ...], folder: Path) -> int:
     """
     from bulk import operation
     from bulk.cli.catalog.beginnings import MANIFEST, beginnings, files_of
-    from bulk.storage.new_files import arriving
+    from bulk.storage.new_files import arriving, settle
 
     try:
         found = [operation.find(name) for name in operations]
     except operation.UnknownOperation as unknown:
         raise UsageError(str(unknown)) from None
     files = files_of(beginnings(found))
+    settle(folder)
     there = [name for name in files if (folder / name).exists() or (folder / name).is_symlink()]
     if there:
         raise UsageError(f"{folder / there[0]} exists already; name another folder with -o, or move it away")

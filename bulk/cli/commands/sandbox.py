@@ -1,5 +1,6 @@
 """`bulk sandbox`: a platform of one's own, to rehearse and to try things on."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,7 @@ def sandbox(*, quiet: bool, **options: Any) -> int:
     """
     from bulk.platform.environment import room_for_connections
     from bulk.sandbox import Sandbox, SettingError, Settings, serve
+    from bulk.storage.scratch import scratch_folder
 
     def ready(sandbox: Sandbox) -> None:
         output.out(sandbox.base_url)
@@ -90,7 +92,8 @@ def sandbox(*, quiet: bool, **options: Any) -> int:
     room_for_connections(CONNECTIONS)  # raises the limit of open files
     try:
         settings = Settings.from_options(**options)
-        event_loop.run(lambda: serve(settings, ready=ready))
+        with nullcontext() if settings.state else scratch_folder("platform") as folder:
+            event_loop.run(lambda: serve(settings, ready, folder))
     except SettingError as error:
         raise UsageError(str(error)) from None
     return 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bulk.manifest.manifest import Platform
 from bulk.platform.auth.secrets import Secret
-from bulk.storage.private_files import read_regular
+from bulk.storage.private_files import kept_content
 
 SECRET_BYTES = 32
 """Length of the random secret of a directory (bytes)."""
@@ -45,12 +45,7 @@ def secret_of(directory: Path) -> bytes:
 
     Without the secret, the name of a file does not tell whose it is.
     """
-    path = directory / "secret"
-    with suppress(FileExistsError):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(os.urandom(SECRET_BYTES))
-    secret = read_regular(path)
+    secret = kept_content(directory / "secret", lambda: os.urandom(SECRET_BYTES))
     if len(secret) < SECRET_BYTES:
         raise ValueError("its secret is damaged")
     return secret

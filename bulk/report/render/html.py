@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from bulk.model import ErrorCode
 from bulk.redaction.printable import JOINERS
+from bulk.report.causes import DIFFERENT
 from bulk.report.record import HINTS, OUTCOMES, JobReport, Report
 from bulk.report.render import formatting, text
 from bulk.status import LIVE
@@ -166,7 +167,7 @@ def _causes(exploration: Exploration) -> Iterator[dict[str, Any]]:
             "job": cause.job,
             "outcome": cause.outcome,
             "code": cause.code,
-            "message": cause.message or "(different messages)",
+            "message": cause.message or DIFFERENT,
             "examples": cause.examples,
         }
 

@@ -5,8 +5,6 @@ the run up. The file is replaced as a whole; its samples have no timestamps, bec
 them.
 """
 
-import contextlib
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +18,7 @@ from bulk.redaction import redact
 from bulk.report.run_state import run_state_of
 from bulk.serve.metrics import metrics
 from bulk.serve.metrics.metrics_source import Latencies, figures
+from bulk.storage.private_files import replacing
 
 EVERY_S = 15.0
 """How often the file is written anew (seconds)."""
@@ -70,7 +69,6 @@ class MetricsFile:
 
     def _write(self) -> bool:
         """Write the file once; returns False where the run has no ledger yet."""
-        part = self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
         try:
             view = LedgerView(self._run_dir)
             run_state = run_state_of(view, self._clock.now(), client.status(self._run_dir))
@@ -78,11 +76,9 @@ class MetricsFile:
         except BulkError:  # the run has no ledger yet
             return False
         try:
-            part.write_text(redact(metrics.text([found], is_classic=True)), encoding="utf-8")
-            part.replace(self._path)
+            with replacing(self._path, is_private=False) as file:  # a collector reads it as another user
+                file.write(redact(metrics.text([found], is_classic=True)).encode())
         except OSError as flaw:
-            with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
             if not self._is_broken:
                 self._is_broken = True
                 self._say(f"--metrics: {self._path} can't be written: {flaw.strerror}")

@@ -96,7 +96,7 @@ def test_a_full_disk_leaves_no_half(home: Home, command: tuple[str, ...]) -> Non
 def test_half_a_key_is_not_kept(home: Home) -> None:
     """A key that did not fit on the disk is not taken for one at the next start."""
     ran = home.run_any(["bash", "-c", 'ulimit -f 0; exec "$@"', "bash", *BULK, "serve", "--metrics-key", "key"])
-    assert (ran.exit_code, "key can't be written: File too large" in ran.err) == (2, True), ran.err
+    assert (ran.exit_code, "key can't be used: File too large" in ran.err) == (2, True), ran.err
     assert names(home) == []
 
 

@@ -5,16 +5,13 @@ It ends when that pipe ends, so that no worker outlives the command, however the
 
 import logging
 import os
-import signal
 import sys
-import threading
 from pathlib import Path
 
 import msgspec
 
 from bulk.cli import errors, event_loop, logs, output
-
-STDIN = 0
+from bulk.cli.stdin_end import STDIN, end_with_stdin
 
 
 def main() -> int:
@@ -31,7 +28,7 @@ def main() -> int:
         return 0
     told = msgspec.json.decode(given, type=Told)
     logs.set_up(logging.getLevelName(told.log_level), "text")
-    threading.Thread(target=_end_with_the_pipe, daemon=True).start()
+    end_with_stdin()
     settings = WorkerSettings(
         store=address.read(told.store),
         base_urls=[told.base_url],
@@ -45,12 +42,6 @@ def main() -> int:
     except BaseException as error:  # noqa: BLE001 - as in `bulk.cli.app.main`
         return errors.exit_code_of(error)
     return 0
-
-
-def _end_with_the_pipe() -> None:
-    while os.read(STDIN, 4096):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

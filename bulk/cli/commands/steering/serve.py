@@ -1,8 +1,6 @@
 """`bulk serve`: the page for the fleet, on loopback."""
 
-import contextlib
 import errno
-import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,22 +119,12 @@ def _kept_key(path: Path) -> str:
     """Return the key in the file; where there is no file, a new key that is kept there."""
     import secrets
 
-    from bulk.storage.private_files import open_private, read_regular
+    from bulk.storage.private_files import kept_content
 
     try:
-        key = read_regular(path, MOST_KEY_BYTES + 1).decode("utf-8").strip()
-    except FileNotFoundError:
-        key = secrets.token_urlsafe(32)
-        try:
-            with open(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w", encoding="utf-8") as file:
-                file.write(key + "\n")
-        except OSError as error:
-            if not isinstance(error, FileExistsError):  # no half of a key stays
-                with contextlib.suppress(OSError):
-                    path.unlink()
-            raise UsageError(f"--metrics-key: {path} can't be written: {error.strerror}") from None
+        key = kept_content(path, f"{secrets.token_urlsafe(32)}\n".encode, MOST_KEY_BYTES + 1).decode("utf-8").strip()
     except OSError as error:
-        raise UsageError(f"--metrics-key: {path} can't be read: {error.strerror}") from None
+        raise UsageError(f"--metrics-key: {path} can't be used: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UsageError(f"--metrics-key: {path} holds no key: it is not UTF-8") from None
     if len(key) > MOST_KEY_BYTES:
