@@ -169,7 +169,6 @@ class Settler:
         is_about_it = self.refused_writes.is_waited_for(kind) and _may_be_about_its_effect(refused, refusal)
         until, pauses_s = self.settled_at(refused) if is_about_it else 0.0, PAUSE_FIRST_S
         looks = looks if refused.effect in _MAY_TAKE_TIME else min(looks, 1)
-        is_creation = refused.effect in CREATES
         context.is_settling = True
         try:
             while looks > 0:
@@ -184,8 +183,7 @@ class Settler:
                 if isinstance(found, NotApplied) and found.part is not None:
                     self.refused_writes.was_done(kind)
                     return _in_part(refusal, found.part)
-                may_show_late = isinstance(found, NotApplied) or (isinstance(found, Undecided) and is_creation)
-                if may_show_late and began < until:
+                if began < self._looked_at_until(refused, found, until):
                     await self._sender.pause(pauses_s)
                     pauses_s = min(PAUSE_MOST_S, pauses_s * 2.0)
                     continue
@@ -199,6 +197,15 @@ class Settler:
         finally:
             context.is_settling = False
         return None
+
+    def _looked_at_until(
+        self, refused: LostWrite, found: Outcome | NotApplied | Undecided, until: float
+    ) -> float:
+        """Return until when (monotonic seconds) the look at a refused write is repeated that has shown this: until the
+        settle time is over where the platform seems to have begun with it, until `until` where it may show late."""
+        if isinstance(found, Undecided):
+            return self.settled_at(refused) if found.is_begun else until * (refused.effect in CREATES)
+        return until if isinstance(found, NotApplied) else 0.0
 
     def refused_or_ours(self, operation: AnyOperation, refused: LostWrite, settled: Outcome) -> Outcome:
         """Return how an item ends whose write was refused, and of which reading back says this."""
@@ -319,7 +326,9 @@ def _unless_it_explains(
     """Return `unknown` where something new is in the way of a refused creation and is not as asked for: it may be ours,
     shown otherwise. The same holds where a write was refused for what stands there, and that is new: ours may have been
     done before; and where settings are neither as before nor as asked for, and no code says why: ours may have been
-    done in part. None: the refusal stands."""
+    done in part; and where it has begun. None: the refusal stands."""
+    if isinstance(found, Undecided) and found.is_begun:
+        return _unknown(refused, found, refusal)
     if refused.effect in CREATES:
         may_be_ours = is_about_it
     else:

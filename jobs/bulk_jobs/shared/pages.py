@@ -9,6 +9,7 @@ and are left out, and a deletion moves entries to the page before, so that they 
 Conventions (pagination); failures.md rows 12, 30.
 """
 
+from collections import Counter
 from collections.abc import Generator
 from functools import partial
 from typing import Any
@@ -144,20 +145,22 @@ def outcome_of(listing: Listing) -> Outcome:
 
 
 def _new(found: list[dict[str, Any]], known: set[str | int]) -> list[dict[str, Any]]:
-    """Return the entries whose ids are not in `known`, and add them there; an entry without an id is always new."""
-    new = []
-    for entry in found:
-        number = _id(entry)
-        if number is None or number not in known:
-            new.append(entry)
-        if number is not None:
-            known.add(number)
+    """Return the entries whose ids are not in `known`, and add these ids there.
+
+    An entry without an id is always new. So is one whose id stands on its page twice: nothing moves within a page, so
+    that such an id is no entry's own, as where a gateway rounds long numbers.
+    """
+    numbers = [_id(entry) for entry in found]
+    counted = Counter(numbers)
+    own = {number for number in numbers if number is not None and counted[number] == 1}
+    new = [entry for entry, number in zip(found, numbers, strict=True) if number not in own or number not in known]
+    known |= own
     return new
 
 
 def _id(entry: dict[str, Any]) -> str | int | None:
     for name in ("id", "version_id"):
-        if isinstance(number := entry.get(name), str | int):
+        if isinstance(number := entry.get(name), str | int) and not isinstance(number, bool):
             return number
     inner = entry.get("repository")
     return _id(inner) if isinstance(inner, dict) else None
