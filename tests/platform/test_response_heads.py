@@ -276,6 +276,18 @@ async def test_line_ends_behind_an_answer_are_noticed(said, behind):
         assert protocol.should_close, place
 
 
+@pytest.mark.parametrize(("said", "behind"), [(4, b""), (11, b"<!-- proxy -->"), (11, b"H"), (11, b"\r\nmore")])
+async def test_any_bytes_behind_a_long_answer_are_noticed(said, behind):
+    """A body that comes in several blocks, as a long file does, and the last of them holds more than its length counts:
+    parsers may only close the connection, as if the answer before were whole."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % said
+    data = head + TEXT + behind
+    for place in range(len(head), len(head) + said):
+        protocol = received(data[:place], data[place:])
+        assert protocol.is_longer, place
+        assert protocol.should_close, place
+
+
 @pytest.mark.parametrize(("media", "is_truncated"), [(Media.RAW, True), (Media.JSON, False)])
 async def test_a_file_with_more_behind_it_is_never_whole(media, is_truncated, open_transport, token):
     """failures.md row 15: bytes of a file that its answer's length does not count: it is taken for cut, and its
