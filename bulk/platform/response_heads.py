@@ -93,7 +93,8 @@ class AnswerProtocol(ResponseHandler):
                 before = 0 if payload is None else payload.total_bytes
                 super().data_received(data)
                 if payload is not None and payload.is_eof():
-                    self._end(payload.total_bytes - before != len(data))
+                    # of what was held up until the body was taken, only a parser's complaint tells
+                    self._end(payload.total_bytes - before != len(data) or self._exception is not None)
             return
         has_begun = self._head_bytes > 0
         if data and not has_begun:
