@@ -198,9 +198,7 @@ class Settler:
             context.is_settling = False
         return None
 
-    def _looked_at_until(
-        self, refused: LostWrite, found: Outcome | NotApplied | Undecided, until: float
-    ) -> float:
+    def _looked_at_until(self, refused: LostWrite, found: Outcome | NotApplied | Undecided, until: float) -> float:
         """Return until when (monotonic seconds) the look at a refused write is repeated that has shown this: until the
         settle time is over where the platform seems to have begun with it, until `until` where it may show late."""
         if isinstance(found, Undecided):
