@@ -20,7 +20,7 @@ from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.item_runner import ItemRunner
 from bulk.execute.requests.context import RequestContext
 from bulk.execute.write_loop import WriteLoop
-from bulk.execute.writes.settle import LostWrite, lost_write_of
+from bulk.execute.writes.lost_write import LostWrite, lost_write_of
 from bulk.govern.pools import MemberStuck
 from bulk.manifest.manifest import Entry
 from bulk.model import UNSEEN, Effect, Outcome, Reply, Request

@@ -26,8 +26,8 @@ from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.shared import Shared
 from bulk.execute.write_loop import Again, WriteLoop, is_in_progress
 from bulk.execute.writes.late_writes import LateWrite, folded
+from bulk.execute.writes.lost_write import LostWrite, lost_again, lost_write_of, never_shown, what_came
 from bulk.execute.writes.overwritten import Overwritten
-from bulk.execute.writes.settle import LostWrite, lost_again, lost_write_of, never_shown, what_came
 from bulk.manifest.manifest import Entry
 from bulk.model import (
     UNSEEN,

@@ -22,9 +22,9 @@ from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.requests.retry_budget import RetryBudget
 from bulk.execute.resume_state import ResumeState
 from bulk.execute.shared import Shared
+from bulk.execute.writes.lost_write import LostWrite, lost_write_from
 from bulk.execute.writes.overwritten import Overwritten
 from bulk.execute.writes.recent_writes import may_create, names_made
-from bulk.execute.writes.settle import LostWrite, lost_write_from
 from bulk.govern.pools import MemberStuck
 from bulk.ledger.records import Intent
 from bulk.manifest.manifest import Entry

@@ -13,7 +13,7 @@ _NOT_THERE = frozenset((400, 404, 405, 410, 501))
 PAGES, PAGES_S = 8, 2.0
 """This many web pages (count) over this long (seconds) are not an accident, if items got no other answers."""
 NOTHING_BUT_PAGES = (
-    "items were answered with web pages alone: no API is there, or a page to log in stands before it. Does "
+    "items were answered with web pages alone: no API is there, or a page or a proxy to log in stands before it. Does "
     "platform.base_url have the right host, port and path (mostly /api/v3)?"
 )
 

@@ -38,6 +38,8 @@ MOVED = "if it was renamed or moved, name it as it is called now"
 """What a user can do about a redirect."""
 
 REDIRECT_STATUSES = frozenset((301, 302, 303, 307, 308))
+ON_THE_WAY = frozenset((407, 511))
+"""Statuses of a proxy that lets nothing pass without a login of its own."""
 
 _GENERIC = frozenset(
     ("403", "forbidden", "403 forbidden", "error 403", "access denied", "denied", "error", "not allowed")
@@ -222,6 +224,8 @@ def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: A
             return _said(reply, VerdictKind.BUSY, ErrorCode.VALIDATION_FAILED)
     if status in request.accept:
         return _ACCEPTED
+    if status in ON_THE_WAY:
+        return _bad(f"a proxy on the way wants a login of its own (status {status}), and the platform was not asked")
     if status in _UNSURE:
         return _said(reply, VerdictKind.SERVER_ERROR, ErrorCode.SERVER_ERROR)
     if 400 <= status < 500:

@@ -54,8 +54,8 @@ class AnswerProtocol(ResponseHandler):
 
     Attributes:
         newest: request id and header lines of the newest answer, and the head of its request.
-        is_longer: ends of lines came after the end of the newest answer, by its length. Parsers skip them, so a body
-            that ends with one would seem whole if its length was named too short.
+        is_longer: more came after the end of the newest answer than its length says, such as ends of lines, which
+            parsers skip: its body would seem whole if its length was named too short.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -92,8 +92,9 @@ class AnswerProtocol(ResponseHandler):
             else:
                 before = 0 if payload is None else payload.total_bytes
                 super().data_received(data)
-                if data.endswith(_LINE_ENDS) and payload is not None and payload.is_eof():
-                    self._end(payload.total_bytes - before != len(data))
+                if payload is not None and payload.is_eof():
+                    # of what was held up until the body was taken, only a parser's complaint tells
+                    self._end(payload.total_bytes - before != len(data) or self._exception is not None)
             return
         has_begun = self._head_bytes > 0
         if data and not has_begun:

@@ -30,7 +30,7 @@ from bulk.platform.bodies.body_values import A_PAGE, AS_BYTES, Unreadable, read_
 from bulk.platform.bodies.content_coding import ACCEPTED, CodingBroken
 from bulk.platform.cache.cache_entry import BY_ETAG, BY_PREDICTION, CacheEntry
 from bulk.platform.cache.predictions import etag_for
-from bulk.platform.classification import REDIRECT_STATUSES, header_name, request_headers
+from bulk.platform.classification import ON_THE_WAY, REDIRECT_STATUSES, header_name, request_headers
 from bulk.platform.deadlines import CURRENT, Deadlines, InFlight
 from bulk.platform.environment import proxy_for, room_for_connections, tls_context
 from bulk.platform.failures import FOREIGN, TOO_MANY_FILES, ConnectionStale, PermitRevoked, ResendRefused, failure_of
@@ -58,6 +58,7 @@ _LENGTH, _TRANSFER, _CODING, _LINK = (
     istr(name) for name in ("Content-Length", "Transfer-Encoding", "Content-Encoding", "Link")
 )
 _HEADS = 256
+_MAY_LEAD_AWAY = REDIRECT_STATUSES | ON_THE_WAY
 _METHODS_WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
 
 
@@ -297,7 +298,9 @@ class Transport:
         if isinstance(came, bytes):
             raw = came
             body = read_body(request.media, status, headers, raw)
-            if status in REDIRECT_STATUSES and leads_away(request, headers, self.platform.base_url):
+            if status in _MAY_LEAD_AWAY and (
+                status in ON_THE_WAY or leads_away(request, headers, self.platform.base_url)
+            ):
                 body = A_PAGE
         elif 200 <= status < 300:  # a file is always of such an answer
             body = came

@@ -249,8 +249,9 @@ class RenameOrganization(
             case True, False:
                 return NotApplied("only the old name is there")
             case True, True:
-                return Undecided(f"both {item.org} and {item.login} are there: somebody took one of the names")
-        return Undecided(f"neither {item.org} nor {item.login} can be seen")
+                both = f"both {item.org} and {item.login} are there: somebody took one of the names"
+                return Undecided(both, is_begun=True)
+        return Undecided(f"neither {item.org} nor {item.login} can be seen", is_begun=True)
 
     def undo(self, item: RenameOrganizationItem, before: Any, result: Any) -> Undo | Irreversible:
         back = {"org": item.login, "login": item.org, "wait": True}

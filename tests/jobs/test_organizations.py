@@ -182,8 +182,9 @@ def test_rename_settled(old, new):
         assert "lost" in driven.outcome.result["note"]
     elif old and not new:
         assert driven.is_undone
-    else:
+    else:  # and even one that was refused may have begun
         assert driven.is_undecided
+        assert driven.ended.is_begun
 
 
 @pytest.mark.parametrize(

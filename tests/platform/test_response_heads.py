@@ -276,6 +276,32 @@ async def test_line_ends_behind_an_answer_are_noticed(said, behind):
         assert protocol.should_close, place
 
 
+@pytest.mark.parametrize(("said", "behind"), [(4, b""), (11, b"<!-- proxy -->"), (11, b"H"), (11, b"\r\nmore")])
+async def test_any_bytes_behind_a_long_answer_are_noticed(said, behind):
+    """A body that comes in several blocks, as a long file does, and the last of them holds more than its length counts:
+    parsers may only close the connection, as if the answer before were whole."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % said
+    data = head + TEXT + behind
+    for place in range(len(head), len(head) + said):
+        protocol = received(data[:place], data[place:])
+        assert protocol.is_longer, place
+        assert protocol.should_close, place
+
+
+@pytest.mark.parametrize("behind", [b"", b"more"])
+async def test_bytes_behind_a_long_answer_are_noticed_when_it_is_read_on(behind):
+    """A body that is longer than what is held unread: the parser waits at its end, until that was taken."""
+    body = b"x" * 600_000
+    protocol = AnswerProtocol(asyncio.get_running_loop())
+    protocol.set_response_params(read_until_eof=False, auto_decompress=False)
+    protocol.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:300_000])
+    (_, content), _ = protocol._buffer.popleft()
+    protocol.data_received(body[300_000:] + behind)
+    assert not content.is_eof()
+    assert await content.read() == body
+    assert (protocol.is_longer, protocol.should_close) == (bool(behind), bool(behind))
+
+
 @pytest.mark.parametrize(("media", "is_truncated"), [(Media.RAW, True), (Media.JSON, False)])
 async def test_a_file_with_more_behind_it_is_never_whole(media, is_truncated, open_transport, token):
     """failures.md row 15: bytes of a file that its answer's length does not count: it is taken for cut, and its

@@ -7,22 +7,17 @@ Source: operations.md.
 """
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from bulk.clock import Clock
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import RequestSender
+from bulk.execute.writes.lost_write import REPLACES, LostWrite
 from bulk.execute.writes.recent_writes import CREATES
 from bulk.execute.writes.refused_writes import SECOND_LOOK_S, RefusedWrites
 from bulk.govern.user_limits import Draining
-from bulk.ledger.records import Intent
 from bulk.model import (
-    UNSEEN,
     Effect,
     ErrorCode,
     Lost,
@@ -51,68 +46,12 @@ _OF_WHAT_IS_THERE = (ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_FAILED)
 """Refusals that may be about what a lost write has left: what it deleted or renamed is gone, what it created exists."""
 _OF_ANOTHER_STATE = (ErrorCode.CONFLICT, ErrorCode.VALIDATION_FAILED)
 """Refusals that may mean that a thing is not as the write expects it, unless their codes say otherwise."""
-_OVERWRITES = frozenset((Effect.COMPARE_AND_SWAP, Effect.SET))
-"""Effects that may take the place of what somebody else has written."""
 _REFUSED = frozenset((401, 403, 422, 429))
 """Statuses of a refused send that was repeated: that it was done all the same is only just possible."""
 REFUSED_FROM = 300
 """Statuses below are not a refusal, but may show less than was asked for."""
 READINGS = 2
 """Readings before their result is believed (count): a single answer may be another's, or a gateway's."""
-
-
-@dataclass(frozen=True, slots=True)
-class LostWrite:
-    """A write that may have happened.
-
-    Attributes:
-        lost: what the ledger remembers of it.
-        effect: the effect of the write, which decides what may be repeated when.
-        since: when it was lost, or when the run was resumed (monotonic): the settle time counts from here.
-        followed_by: how a read failed that came after the platform had accepted the write; None: it never accepted it.
-        is_disputed: a reading has shown what was there before the write, and the look behind it something else.
-    """
-
-    lost: Lost
-    effect: Effect
-    since: float
-    followed_by: Outcome | None = None
-    is_disputed: bool = False
-
-    @property
-    def is_wrong(self) -> bool:
-        """Whether an answer of success came that proves nothing."""
-        return self.followed_by is None and self.lost.status is not None and 200 <= self.lost.status < 300
-
-    def is_contradicted_by(self, request: Request) -> bool:
-        """Return whether a repeat has seen something else than what was there before: a reading said that nothing has
-        changed, perhaps because a copy lags. What stands there then may be somebody else's."""
-        if self.is_disputed or self.effect not in _OVERWRITES:
-            return False
-        before, now = self.lost.before, request.own_before
-        if before is UNSEEN or now is UNSEEN or (self.lost.method, self.lost.path) != (request.method, request.path):
-            return False
-        return bool(before != msgspec.json.decode(msgspec.json.encode(now)))  # a ledger has kept the other as JSON
-
-
-def lost_write_of(request: Request, clock: Clock, status: int | None, made: frozenset[str] = frozenset()) -> LostWrite:
-    """Return the lost write for a request whose answer was lost just now; `status`: of the answer, if one came;
-    `made`: see Lost."""
-    lost = Lost(
-        method=request.method,
-        path=request.path,
-        before=request.own_before,
-        sent_at=clock.now(),
-        status=status,
-        made=made,
-    )
-    return LostWrite(lost, request.effect, clock.monotonic())
-
-
-def lost_write_from(sent: Intent, since: float, made: frozenset[str] = frozenset()) -> LostWrite:
-    """Return the lost write of an intent that an earlier process has left; `since`: see LostWrite, `made`: see Lost."""
-    lost = Lost(method=sent.method, path=sent.path, before=sent.before, sent_at=sent.sent_at, made=made)
-    return LostWrite(lost, sent.effect, since)
 
 
 class Settler:
@@ -173,7 +112,6 @@ class Settler:
         looks = self.refused_writes.looks(kind)
         is_about_it = self.refused_writes.is_waited_for(kind) and _may_be_about_its_effect(refused, refusal)
         until, pauses_s = self.settled_at(refused) if is_about_it else 0.0, PAUSE_FIRST_S
-        is_creation = refused.effect in CREATES
         context.is_settling = True
         try:
             while looks > 0:
@@ -188,9 +126,7 @@ class Settler:
                 if isinstance(found, NotApplied) and found.part is not None:
                     self.refused_writes.was_done(kind)
                     return _in_part(refusal, found.part)
-                is_undecided = isinstance(found, Undecided) and (is_creation or found.found is None)
-                may_show_late = is_undecided or isinstance(found, NotApplied)
-                if may_show_late and began < until:
+                if began < self._looked_at_until(refused, found, until):
                     await self._sender.pause(pauses_s)
                     pauses_s = min(PAUSE_MOST_S, pauses_s * 2.0)
                     continue
@@ -205,6 +141,18 @@ class Settler:
         finally:
             context.is_settling = False
         return None
+
+    def _looked_at_until(self, refused: LostWrite, found: Outcome | NotApplied | Undecided, until: float) -> float:
+        """Return until when (monotonic seconds) the look at a refused write is repeated that has shown this: until the
+        settle time is over where the platform seems to have begun with it, until `until` where it may show late."""
+        match found:
+            case Undecided(is_begun=True):
+                return self.settled_at(refused)
+            case Undecided() if refused.effect in CREATES or found.found is None:
+                return until
+            case NotApplied():
+                return until
+        return 0.0
 
     def refused_or_ours(self, operation: AnyOperation, refused: LostWrite, settled: Outcome) -> Outcome:
         """Return how an item ends whose write was refused, and of which reading back says this."""
@@ -301,7 +249,7 @@ def _unknown(lost_write: LostWrite, found: Undecided, last: Outcome | None) -> O
     why, status = found.why, None
     if last is not None and last.error is not None:
         why, status = f"{why}; what came last: {last.error.message}", last.http_status
-    if found.found is not None and lost_write.effect in _OVERWRITES:
+    if found.found is not None and lost_write.effect in REPLACES:
         why = f"{why}; {OVERWRITE}"
     return unknown(why, http_status=status, result=found.found)
 
@@ -325,7 +273,9 @@ def _unless_it_explains(
     """Return `unknown` where something new is in the way of a refused creation and is not as asked for: it may be ours,
     shown otherwise. The same holds where a write was refused for what stands there, and that is new: ours may have been
     done before; and where settings are neither as before nor as asked for, and no code says why: ours may have been
-    done in part. None: the refusal stands."""
+    done in part; and where it has begun. None: the refusal stands."""
+    if isinstance(found, Undecided) and found.is_begun:
+        return _unknown(refused, found, refusal)
     if refused.effect in CREATES:
         may_be_ours = is_about_it
     else:
@@ -367,29 +317,3 @@ def inferred(lost_write: LostWrite, refusal: Outcome) -> Outcome:
 def _is_the_same_for_all(refusal: Outcome) -> bool:
     """Return whether a repeat was refused for its content: then the send before it was not taken either."""
     return refusal.gives_codes and refusal.error is not None and refusal.error.code is not ErrorCode.CONFLICT
-
-
-def lost_again(lost_write: LostWrite | None, newest: LostWrite) -> LostWrite:
-    """Return the lost write to remember: the first of the same request, because its before-image is from before all
-    of them."""
-    if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (newest.lost.method, newest.lost.path):
-        return newest
-    return LostWrite(lost_write.lost, lost_write.effect, newest.since, newest.followed_by, newest.is_disputed)
-
-
-def what_came(lost: LostWrite | None) -> str:
-    """Return what came of a try that decided nothing, for people; None: it was refused as a conflict."""
-    if lost is None:
-        return "the platform refused it as a conflict, 409"
-    if lost.lost.status is None:
-        return "no answer came"
-    if lost.followed_by is not None:
-        return "it was accepted, and a read that had to follow failed"
-    return f"the answer {lost.lost.status} did not show it" if lost.is_wrong else f"the answer was {lost.lost.status}"
-
-
-def never_shown(came: Mapping[str, int]) -> str:
-    """Return the message of an item that was tried as often as is allowed; `came`: how often `what_came` of it
-    (count)."""
-    told = ", ".join(f"{what} ({'once' if count == 1 else f'{count} times'})" for what, count in came.items())
-    return f"tried {sum(came.values())} times, and reading back never showed it: {told}"

@@ -42,6 +42,7 @@ LOOKS_STILL = 4
 _AS_BEFORE = "accepted; the repositories that have it are those of before, and which ones the scope means can't be read"
 _UNDER_WAY = frozenset(("attaching", "updating"))
 _THERE = frozenset(("attached", "enforced", "enterprise_enforced"))
+_BEGUN = _UNDER_WAY | _THERE
 _FOUND_OR_NOT = frozenset((200, 404))
 _SEEN_OR_NOT = frozenset((200, 403, 404))
 _LICENSED = ("advanced_security", "code_security", "secret_protection")
@@ -170,6 +171,9 @@ class AttachConfiguration(Operation[AttachConfigurationItem], Returns[Attachment
         statuses = {held.get(number) for number in item.selected_repository_ids}
         if statuses <= _THERE:
             return succeeded(_result(item), note="the answer was lost; all of them have the configuration")
+        begun = {number for number in item.selected_repository_ids if held.get(number) in _BEGUN}
+        if isinstance(lost.before, list) and begun.difference(lost.before):
+            return Undecided("some of the selected repositories have the configuration since, or get it", is_begun=True)
         if None in statuses:
             return NotApplied("not all of the selected repositories have the configuration")
         return Undecided(f"some repositories are {', '.join(sorted(map(str, statuses - _THERE)))}, perhaps from before")

@@ -152,20 +152,25 @@ def outcome_of(listing: Listing) -> Outcome:
 
 
 def _new(found: list[dict[str, Any]], known: set[str | int]) -> list[dict[str, Any]]:
-    """Return the entries whose ids are not in `known`, and add them there; an entry without an id is always new."""
-    new = []
-    for entry in found:
-        number = _id(entry)
-        if number is None or number not in known:
+    """Return the entries whose ids are not in `known`, and add these ids there.
+
+    An entry without an id is always new. So are entries of one page that differ and have one id: nothing moves within a
+    page, so that such an id is no entry's own, as where a gateway rounds long numbers.
+    """
+    numbers, firsts, new = [_id(entry) for entry in found], dict[str | int, Any](), []
+    numbered = [*zip(found, numbers, strict=True)]
+    shared = {number for entry, number in numbered if number is not None and firsts.setdefault(number, entry) != entry}
+    for entry, number in numbered:
+        if number is None or number in shared or number not in known:
             new.append(entry)
-        if number is not None:
+        if number is not None and number not in shared:
             known.add(number)
     return new
 
 
 def _id(entry: dict[str, Any]) -> str | int | None:
     for name in ("id", "version_id"):
-        if isinstance(number := entry.get(name), str | int):
+        if isinstance(number := entry.get(name), str | int) and not isinstance(number, bool):
             return number
     inner = entry.get("repository")
     return _id(inner) if isinstance(inner, dict) else None

@@ -8,7 +8,7 @@ import pytest
 from bulk.execute.writes.refused_writes import LOOKS_FIRST, LOOKS_THEN, TWICE_FIRST, RefusedWrites
 from bulk.model import Effect, ErrorCode, NotApplied, OutcomeKind, Undecided, failed, succeeded
 from tests.execute.test_item_runner import JSON, play, sends
-from tests.execute.writes.test_settle import CONFLICT, Thing, looked_for
+from tests.execute.writes.test_settle import CONFLICT, SETTLE_S, Thing, looked_for
 from tests.simulation.schedules import put
 from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.wire.fates import FINE, Fate, answer
@@ -124,6 +124,19 @@ def test_only_what_a_creation_finds_is_looked_at_again() -> None:
     for effect, is_waited_for in ((Effect.CREATE_UNIQUE, True), (Effect.COMPARE_AND_SWAP, False)):
         outcome, took_s = looked_for(Thing([found, found, succeeded({})]), effect, CONFLICT)
         assert ((outcome is not None), took_s > 0.0) == (is_waited_for, is_waited_for)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("effect", [Effect.MOVE, Effect.ORDERED])
+def test_what_has_begun_although_it_was_refused_is_waited_for(effect: Effect) -> None:
+    """Neither name of an organization is there while the platform renames it: that is not as before, so that nobody
+    may call it failed, whatever the refusal says."""
+    begun = Undecided("neither name can be seen", is_begun=True)
+    done, took_s = looked_for(Thing([begun, begun, succeeded({})]), effect, CONFLICT)
+    assert (done is not None and done.kind, took_s > 0.0) == (OutcomeKind.SUCCEEDED, True)
+    never, took_s = looked_for(Thing([begun]), effect, CONFLICT)
+    assert (never is not None and never.kind) is OutcomeKind.UNKNOWN
+    assert SETTLE_S <= took_s <= SETTLE_S + 3.0
 
 
 @pytest.mark.interpreted

@@ -16,7 +16,8 @@ from bulk.clock import Clock
 from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.requests.wait_reasons import WaitReason
-from bulk.execute.writes.settle import LostWrite, Settler, inferred, lost_again
+from bulk.execute.writes.lost_write import LostWrite, lost_again
+from bulk.execute.writes.settle import Settler, inferred
 from bulk.govern.permits.accounts import PermitQueue
 from bulk.model import (
     UNSEEN,

@@ -183,6 +183,9 @@ def test_settled():
     assert "lost" in applied.outcome.result["note"]
     assert settle(ATTACH, TWO, UNSEEN, listed(r1001="attached"), method="POST").is_undone
     assert settle(ATTACH, TWO, UNSEEN, listed(r1001="attached", r1002="failed"), method="POST").is_undecided
+    for begun in ({"r1001": "attached"}, {"r1002": "attaching"}, {"r1001": "updating", "r1002": "failed"}):
+        assert settle(ATTACH, TWO, [], listed(**begun), method="POST").ended.is_begun  # even one that was refused
+    assert settle(ATTACH, TWO, [1001], listed(r1001="attached"), method="POST").is_undone
     assert settle(ATTACH, TWO, UNSEEN, reply(404), method="POST").is_undecided
     assert settle(ATTACH, TWO, UNSEEN, reply(body={}), method="POST").is_disbelieved
     assert settle(ATTACH, EVERY, UNSEEN, method="POST").is_undecided

@@ -65,6 +65,15 @@ def surely(*answers: Any) -> Driven:
     return drive(pages.read_surely(PATH, proofs.listing({})), *answers)
 
 
+@pytest.mark.parametrize("number", [2**53, 0, "", True])
+def test_an_id_that_stands_on_a_page_twice_is_no_entrys_own(number: Any):
+    """A gateway rounds long numbers, or hides them: entries that are called differently are all listed."""
+    first = [{"id": number, "login": "one"}, {"id": number, "login": "two"}, {"id": 3}]
+    second = [{"id": 3}, {"id": number, "login": "four"}, {"id": number, "login": "five"}]
+    listing = read(page(first, "page=2"), page(second)).ended
+    assert listing.entries == [*first, *second[1:]]
+
+
 def test_what_is_not_there_is_read_twice():
     """Something was deleted while a list of several pages was read, so that an entry moved to a page that had been
     read: the second reading shows it. A list of one page is read once; a second reading that fails is not a list."""

@@ -236,9 +236,15 @@ def test_web_pages_in_the_place_of_first_answers(folder: Path, pages: int, exit_
 LOG_IN = answer(200, b"<html>Log in</html>", "text/html")
 TO_LOG_IN = answer(302, b"", Location="https://login.example.com/saml?SAMLRequest=x")
 TO_LOG_IN_HERE = answer(303, b"<html>Log in</html>", "text/html", Location="/login?return_to=x")
+OF_A_PROXY = answer(407, b"<html>Log in at the proxy</html>", "text/html")
+OF_A_NETWORK = answer(511, b"<html>Log in to the network</html>", "text/html")
 
 
-@pytest.mark.parametrize("page", [LOG_IN, TO_LOG_IN, TO_LOG_IN_HERE], ids=["page", "elsewhere", "below"])
+@pytest.mark.parametrize(
+    "page",
+    [LOG_IN, TO_LOG_IN, TO_LOG_IN_HERE, OF_A_PROXY, OF_A_NETWORK],
+    ids=["page", "elsewhere", "below", "proxy", "network"],
+)
 @pytest.mark.parametrize(("ends_s", "exit_code"), [(100.0, 0), (1_000_000.0, 3)])
 def test_web_pages_in_the_middle_of_a_run_are_an_outage(
     folder: Path, ends_s: float, exit_code: int, page: Fate
