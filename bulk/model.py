@@ -393,8 +393,7 @@ class NotApplied:
 @dataclass(frozen=True, slots=True)
 class Undecided:
     """A read-back can't tell. The outcome is `unknown` unless a later read-back can. `found`: the value that stood
-    there instead of the wanted one, as JSON for the result. `is_begun`: it is not as before the write, and not yet as
-    asked for, so that even a refused write may have begun."""
+    there instead, as JSON for the result. `is_begun`: it is neither as before nor as asked for, as of a write begun."""
 
     why: str
     found: Any = None
