@@ -54,6 +54,8 @@ _OVERWRITES = frozenset((Effect.COMPARE_AND_SWAP, Effect.SET))
 """Effects that may take the place of what somebody else has written."""
 _REFUSED = frozenset((401, 403, 422, 429))
 """Statuses of a refused send that was repeated: that it was done all the same is only just possible."""
+_MAY_TAKE_TIME = frozenset((Effect.MOVE, Effect.ORDERED, Effect.SET))
+"""Effects that the platform may bring about in the background."""
 REFUSED_FROM = 300
 """Statuses below are not a refusal, but may show less than was asked for."""
 READINGS = 2
@@ -192,7 +194,7 @@ class Settler:
                     return explained
                 looks -= 1
                 if looks and not is_about_it:
-                    await self._sender.pause(SECOND_LOOK_S)
+                    await self._sender.pause(SECOND_LOOK_S if refused.effect in _MAY_TAKE_TIME else PAUSE_FIRST_S)
         except Draining:  # the run is ending, and the refusal is known
             pass
         finally:
