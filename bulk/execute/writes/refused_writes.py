@@ -16,7 +16,7 @@ TWICE_FIRST = 3
 """How many of the first refusals are looked into twice, or until the settle time is over (count)."""
 
 SECOND_LOOK_S = 2.0
-"""The pause before the second look: the platform may do it in the background (seconds)."""
+"""The pause before the second look at what a platform may do in the background (seconds)."""
 
 Kind = tuple[str, int]
 """An operation's name and the status of the refusal."""

@@ -48,6 +48,8 @@ _OF_ANOTHER_STATE = (ErrorCode.CONFLICT, ErrorCode.VALIDATION_FAILED)
 """Refusals that may mean that a thing is not as the write expects it, unless their codes say otherwise."""
 _REFUSED = frozenset((401, 403, 422, 429))
 """Statuses of a refused send that was repeated: that it was done all the same is only just possible."""
+_MAY_TAKE_TIME = frozenset((Effect.MOVE, Effect.ORDERED, Effect.SET))
+"""Effects that the platform may bring about in the background."""
 REFUSED_FROM = 300
 """Statuses below are not a refusal, but may show less than was asked for."""
 READINGS = 2
@@ -135,7 +137,7 @@ class Settler:
                     return explained
                 looks -= 1
                 if looks and not is_about_it:
-                    await self._sender.pause(SECOND_LOOK_S)
+                    await self._sender.pause(SECOND_LOOK_S if refused.effect in _MAY_TAKE_TIME else PAUSE_FIRST_S)
         except Draining:  # the run is ending, and the refusal is known
             pass
         finally:
