@@ -17,10 +17,12 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line as `app.main` does; Ctrl-C ends it cleanly also while the commands are still imported."""
+    """Run one command line as `app.main` does; Ctrl-C ends it cleanly also while the commands are still imported, and
+    while it is told of an earlier Ctrl-C."""
     try:
         from bulk.cli.app import main as run
+
+        return run(arguments)
     except KeyboardInterrupt:
         sys.stderr.write("bulk: interrupted by SIGINT\n")
         return 130
-    return run(arguments)

@@ -81,8 +81,8 @@ def shortage(error: BaseException) -> BulkError | None:
             return _closed_path(leaf)
         if isinstance(leaf, RuntimeError) and str(leaf).startswith("Symlink loop"):  # what pathlib raises
             return UsageError(f"{leaf}: it can't be opened; name another path")
-        if isinstance(leaf, UnicodeEncodeError) and not is_text(folder := str(Path.cwd())):
-            return UsageError(f"the path of this folder is not UTF-8: {folder!r}: work in another one, or rename it")
+        if isinstance(leaf, UnicodeEncodeError) and (named := _not_utf8(leaf.object)):
+            return UsageError(named)
         if isinstance(leaf, FileNotFoundError) and "temporary directory" in str(leaf.strerror):
             return UsageError("no folder for temporary files can be written: set TMPDIR to one that can")
         if isinstance(leaf, FileNotFoundError) and leaf.filename is None and not _has_folder():
@@ -105,6 +105,17 @@ def is_text(given: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _not_utf8(text: str) -> str:
+    """Return what comes from outside, is not UTF-8, and is in `text`, which could not be encoded; empty where nothing
+    is."""
+    if _has_folder() and not is_text(folder := str(Path.cwd())):
+        return f"the path of this folder is not UTF-8: {folder!r}: work in another one, or rename it"
+    for name, value in os.environ.items():
+        if value in text and not is_text(value):
+            return f"the variable {name} is not UTF-8: {value!r}: give it another value"
+    return ""
 
 
 def _has_folder() -> bool:

@@ -1,4 +1,8 @@
-"""A `bulk sandbox` beside a command that needs a platform: `bulk demo`, `bulk rehearse --sandbox`."""
+"""A `bulk sandbox` beside a command that needs a platform: `bulk demo`, `bulk rehearse --sandbox`.
+
+Its process begins here, too. It ends when its standard input does, so that no sandbox outlives the command, however the
+command ended.
+"""
 
 import contextlib
 import json
@@ -8,14 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from bulk.cli import main
 from bulk.errors import RunStopped
+from bulk.storage.child_process import end_with_stdin
 
 TOKEN = "sbx-site-admin"
 """A token of the sandbox, the same in every sandbox (docs/sandbox.md)."""
 STOP_S = 10.0
 """How long the sandbox may take to end before it is killed (seconds)."""
-_SANDBOX = "bulk.cli.sandbox_child"
-"""The module of its process, which ends when the pipe to it does."""
 
 
 @contextlib.contextmanager
@@ -30,7 +34,7 @@ def running(folder: Path, seed: Mapping[str, Any], *options: str) -> Iterator[tu
     """
     seed_file = folder / "fleet.json"
     seed_file.write_text(json.dumps(seed))
-    command = [sys.executable, "-m", _SANDBOX, "--quiet", "--seed-data", str(seed_file)]
+    command = [sys.executable, "-m", __name__, "--quiet", "--seed-data", str(seed_file)]
     command += ["--journal", str(folder / "journal.jsonl"), *options]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as process:
@@ -45,3 +49,8 @@ def running(folder: Path, seed: Mapping[str, Any], *options: str) -> Iterator[tu
                 process.wait(STOP_S)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+if __name__ == "__main__":
+    end_with_stdin()
+    sys.exit(main(["sandbox", *sys.argv[1:]]))

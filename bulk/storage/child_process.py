@@ -16,6 +16,8 @@ import traceback
 from collections.abc import Callable
 from typing import BinaryIO, NoReturn
 
+STDIN = 0
+
 END_S = 30.0
 """How long a killed child is waited for (seconds); the system can't end a process that waits for a disk."""
 
@@ -142,3 +144,15 @@ class Lines:
         for line in source:
             self._given.put(line)
         os._exit(0)
+
+
+def end_with_stdin() -> None:
+    """Have this process ended by SIGTERM when its standard input ends, which nothing else may read from now on: so it
+    ends together with the process that holds the pipe."""
+    threading.Thread(target=_wait_for_the_end, daemon=True).start()
+
+
+def _wait_for_the_end() -> None:
+    while os.read(STDIN, 4096):  # nothing waits in a buffer when the process ends
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

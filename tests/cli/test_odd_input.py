@@ -192,6 +192,20 @@ def test_a_folder_whose_path_is_no_utf_8_is_named(tmp_path, monkeypatch, capsys)
     assert main(["check", "m.yaml"]) == ExitCode.DONE
 
 
+@pytest.mark.parametrize("name", ["XDG_CACHE_HOME", "HOME"])
+def test_a_variable_that_is_no_utf_8_is_named(name, tmp_path, monkeypatch, capsys):
+    """Exit 2 where what it names had to be written down."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv(name, f"{tmp_path}/\udcff")
+    jobs = {"readmes": {"operation": "readme.get", "items": [{"owner": "a", "repo": "b"}]}}
+    text = json.dumps({"version": 1, "platform": {"base_url": "http://127.0.0.1:9/api/v3"}, "jobs": jobs})
+    Path("m.yaml").write_text(text)
+    monkeypatch.setenv("BULK_TOKEN", "t")
+    assert main(["run", "m.yaml", "--progress", "none"]) == ExitCode.UNUSABLE
+    assert f"the variable {name} is not UTF-8" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["x" * 300, "x/" * 3_000, "loop"])
 @pytest.mark.parametrize(
     "words",

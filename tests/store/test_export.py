@@ -175,7 +175,12 @@ def test_the_files_of_the_bundle_come_along(place, tmp_path, monkeypatch):
     place.sql("UPDATE run SET bundle = %s WHERE id = %s", digest, place.run)
     made = tempfile.mkdtemp
     places = list[Path]()
-    monkeypatch.setattr(tempfile, "mkdtemp", lambda *given: places.append(Path(made(*given))) or str(places[-1]))
+
+    def making(*given):
+        places.append(Path(made(*given)))
+        return str(places[-1])
+
+    monkeypatch.setattr(tempfile, "mkdtemp", making)
     exported(place, tmp_path / "out")
     assert {each.parent for each in places} == {tmp_path / "out.part"}
     assert (tmp_path / "out" / "check.json").read_text() == "check.json"

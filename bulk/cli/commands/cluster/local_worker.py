@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from bulk.cli import errors, event_loop, logs, output
-from bulk.cli.stdin_end import STDIN, end_with_stdin
+from bulk.storage.child_process import STDIN, end_with_stdin
 
 
 def main() -> int:
