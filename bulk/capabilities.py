@@ -1,7 +1,6 @@
 """What some operations need besides `Operation`: mixins, each with the members that belong together.
 
-An operation inherits from those that it needs, `class CreateWebhook(CreatesNames[CreateWebhookItem], …)`; the engine
-asks with `isinstance`.
+An operation inherits from those that it needs, as in `CreatesNames[CreateWebhookItem]`; the engine asks `isinstance`.
 """
 
 import functools
@@ -104,8 +103,7 @@ class ChangesThings(Operation[ItemT]):
     def things(self, item: ItemT) -> tuple[str, ...]:
         """Return the places of the things that `item` changes, such as `/orgs/acme/hooks/12`; see `urls.place`.
 
-        The first read of an item is believed if it `shows` what this run has just left there, or once a read can't be
-        older than that.
+        The first read of `item` is believed if it `shows` what this run has just left, or once it can't be older.
         """
         raise TypeError(f"{type(self).__name__} changes things and lacks things()")
 
@@ -122,14 +120,12 @@ class LooksFirst(Operation[ItemT]):
     """An operation with writes that name what they replace and need no read before; only a look needs the read."""
 
     def steps_to_look(self, item: ItemT) -> Steps:
-        """Do what `steps` does, with reads that show what is there before the first write. An item whose thing is as
-        wanted is unchanged, even if the write would be refused for that reason."""
+        """Do what `steps` does, with reads that show what is there before the first write: is it as wanted already?"""
         return self.steps(item)
 
 
 class LooksBack(Operation[ItemT]):
-    """An operation whose `steps` can't tell whether an item that was done is still done: they refuse a thing that they
-    have made, or write again what they can't read or don't compare."""
+    """An operation whose `steps` can't tell whether an item that was done is still done: they refuse or repeat it."""
 
     def steps_to_look_back(self, item: ItemT) -> Steps:
         """Do what `steps` does, to find out whether an item that was done is still done: then it is unchanged. A value
@@ -273,6 +269,8 @@ class FileBefore(msgspec.Struct, frozen=True, kw_only=True):
         field: field of the undoing item that names the file with the bytes.
         operation: the read that gives the bytes as its payload, and the fields of its `item`.
         owner_field: field of that item that names the owner of the bytes: the run may have renamed the owner since.
+        history: files with the same history are in the same commits. is_dated: whether `item` names a commit: if not,
+            that of another file is used, if the bytes are there too.
         blob_sha: git's blob name of the bytes (40 hexadecimal digits): other bytes are not accepted for them.
     """
 
@@ -280,7 +278,9 @@ class FileBefore(msgspec.Struct, frozen=True, kw_only=True):
     operation: str
     item: dict[str, Any]
     owner_field: str
+    history: str
     blob_sha: str
+    is_dated: bool = True
 
 
 class Undo(msgspec.Struct, frozen=True, kw_only=True):
