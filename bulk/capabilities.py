@@ -101,10 +101,8 @@ class ChangesThings(Operation[ItemT]):
     """An operation whose items read things before they change them: a copy may still show what was there before."""
 
     def things(self, item: ItemT) -> tuple[str, ...]:
-        """Return the places of the things that `item` changes, such as `/orgs/acme/hooks/12`; see `urls.place`.
-
-        The first read of `item` is believed if it `shows` what this run has just left, or once it can't be older.
-        """
+        """Return the places of the things that `item` changes, such as `/orgs/acme/hooks/12`; see `urls.place`. Its
+        first read is believed if it `shows` what this run has just left there, or once a read can't be older."""
         raise TypeError(f"{type(self).__name__} changes things and lacks things()")
 
     def narrowed(self, item: ItemT, things: Collection[str]) -> ItemT | None:
@@ -120,7 +118,8 @@ class LooksFirst(Operation[ItemT]):
     """An operation with writes that name what they replace and need no read before; only a look needs the read."""
 
     def steps_to_look(self, item: ItemT) -> Steps:
-        """Do what `steps` does, with reads that show what is there before the first write: is it as wanted already?"""
+        """Do what `steps` does, with reads that show what is there before the first write. An item whose thing is as
+        wanted is unchanged, even if the write would be refused for that reason."""
         return self.steps(item)
 
 
