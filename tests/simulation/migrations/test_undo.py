@@ -6,7 +6,7 @@ A seed that fails says how it is replayed (`undoing.py`).
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -20,6 +20,7 @@ from tests.simulation.wire.fates import DROP_AFTER, DROP_BEFORE, FINE, Fate, ans
 SEEDS, SOAK_SEEDS, TOGETHER = 120, 20_000, 20
 """A seed takes less than a fifth of a second: a platform, a run, the undo, its run and a retry of that."""
 
+Things: TypeAlias = dict[tuple[str, int], tuple[Key, ...]]
 TEAM = {"enterprise": "acme", "enterprise-team": "ent:security"}
 LIMITED = answer(429, b'{"message":"Slow down"}', "application/json", Retry_After="1")
 
@@ -112,7 +113,7 @@ def test_what_was_refused_and_never_done_is_not_listed(folder: Path, first: Fate
         "hook": {"operation": "webhook.create", "items": [{"org": LABS, "config": {"url": "http://127.0.0.1:9/new"}}]},
         "team": {"operation": "team-organization.assign", "items": [{**TEAM, "org": LABS}]},
     }
-    things = {(job, 0): (("none",),) for job in jobs}
+    things: Things = {(job, 0): (("none",),) for job in jobs}
     undoing = Undoing(1, folder, Migration(random.Random(0), jobs, things))
     refused = answer(403, b'{"message":"Refused"}', "application/json")
     seen: set[str] = set()
@@ -134,7 +135,7 @@ def test_a_file_whose_answer_was_lost_comes_back(folder: Path, lost: int) -> Non
     names = ("README.md", "a", "b")
     made = {"operation": "contents.put", "items": [put("tools", name, f"before {name}", LABS) for name in names]}
     jobs = {"files": {"operation": "contents.put", "items": [put("tools", name, "after", LABS) for name in names]}}
-    things = {("files", index): (("file", "tools", name),) for index, name in enumerate(names)}
+    things: Things = {("files", index): (("file", "tools", name),) for index, name in enumerate(names)}
     undoing = Undoing(1, folder, Migration(random.Random(0), jobs, things))
     stage, writes = undoing.stage, list[str]()
     stage.start(lambda: stage.world.run(stage.world.write("made", {"made": made})))
