@@ -1,7 +1,6 @@
 """What some operations need besides `Operation`: mixins, each with the members that belong together.
 
-An operation inherits from those that it needs, `class CreateWebhook(CreatesNames[CreateWebhookItem], …)`; the engine
-asks with `isinstance`.
+An operation inherits from those that it needs, as in `CreatesNames[CreateWebhookItem]`; the engine asks `isinstance`.
 """
 
 import functools
@@ -102,11 +101,8 @@ class ChangesThings(Operation[ItemT]):
     """An operation whose items read things before they change them: a copy may still show what was there before."""
 
     def things(self, item: ItemT) -> tuple[str, ...]:
-        """Return the places of the things that `item` changes, such as `/orgs/acme/hooks/12`; see `urls.place`.
-
-        The first read of an item is believed if it `shows` what this run has just left there, or once a read can't be
-        older than that.
-        """
+        """Return the places of the things that `item` changes, such as `/orgs/acme/hooks/12`; see `urls.place`. Its
+        first read is believed if it `shows` what this run has just left there, or once a read can't be older."""
         raise TypeError(f"{type(self).__name__} changes things and lacks things()")
 
     def narrowed(self, item: ItemT, things: Collection[str]) -> ItemT | None:
@@ -128,8 +124,7 @@ class LooksFirst(Operation[ItemT]):
 
 
 class LooksBack(Operation[ItemT]):
-    """An operation whose `steps` can't tell whether an item that was done is still done: they refuse a thing that they
-    have made, or write again what they can't read or don't compare."""
+    """An operation whose `steps` can't tell whether an item that was done is still done: they refuse or repeat it."""
 
     def steps_to_look_back(self, item: ItemT) -> Steps:
         """Do what `steps` does, to find out whether an item that was done is still done: then it is unchanged. A value
@@ -273,6 +268,8 @@ class FileBefore(msgspec.Struct, frozen=True, kw_only=True):
         field: field of the undoing item that names the file with the bytes.
         operation: the read that gives the bytes as its payload, and the fields of its `item`.
         owner_field: field of that item that names the owner of the bytes: the run may have renamed the owner since.
+        history: files with the same history are in the same commits. is_dated: whether `item` names a commit: if not,
+            that of another file is used, if the bytes are there too.
         blob_sha: git's blob name of the bytes (40 hexadecimal digits): other bytes are not accepted for them.
     """
 
@@ -280,7 +277,9 @@ class FileBefore(msgspec.Struct, frozen=True, kw_only=True):
     operation: str
     item: dict[str, Any]
     owner_field: str
+    history: str
     blob_sha: str
+    is_dated: bool = True
 
 
 class Undo(msgspec.Struct, frozen=True, kw_only=True):

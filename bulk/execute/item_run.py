@@ -13,7 +13,6 @@ Source: operations.md; failures.md rows 4-7, 22, 24, 42, 78.
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +26,6 @@ from bulk.execute.shared import Shared
 from bulk.execute.write_loop import Again, WriteLoop, is_in_progress
 from bulk.execute.writes.late_writes import LateWrite, folded
 from bulk.execute.writes.lost_write import LostWrite, lost_again, lost_write_of, never_shown, what_came
-from bulk.execute.writes.overwritten import Overwritten
 from bulk.manifest.manifest import Entry
 from bulk.model import (
     UNSEEN,
@@ -73,7 +71,6 @@ class ItemRun:
         "_item",
         "_lost_write",
         "_operation",
-        "_overwritten",
         "_refused_write",
         "_shared",
         "_tally",
@@ -90,14 +87,13 @@ class ItemRun:
         context: RequestContext,
         lost_write: LostWrite | None,
         refused_write: LostWrite | None,
-        overwritten: Mapping[tuple[int, int], Overwritten],
     ) -> None:
         self._shared, self._operation, self._entry, self._item = shared, operation, entry, item
         self._context, self._tally, self._lost_write, self._asked = context, context.tally, lost_write, ""
         self._writes: WriteLoop | None = None
         self._doubted: tuple[VerdictKind, LostWrite] | None = None
         self._done: tuple[Request, int] | None = None  # the last accepted write; a refusal that steps handle is none
-        self._refused_write, self._has_seen, self._overwritten = refused_write, refused_write is not None, overwritten
+        self._refused_write, self._has_seen = refused_write, refused_write is not None
         context.is_bound = lost_write is not None or self._has_seen
         self.effect: Effect | None = None if lost_write is None else lost_write.effect
 
@@ -327,7 +323,7 @@ class ItemRun:
             self._writes = WriteLoop(shared, self._context, is_in_doubt=lost_write is not None)
         await self._writes.let_late_writes_pass(self._operation, self._entry, self._item, request)
         if lost_write is None or (lost_write.lost.method, lost_write.lost.path) != (request.method, request.path):
-            sent, before = self._overwritten.get(self._owner), request.own_before
+            sent, before = shared.overwritten.get(self._owner), request.own_before
             before = before if sent is None else sent.before_both(self._operation, self._item, before)
             await self._writes.intend(request, [self._entry], [before])
         tried = await self._writes.send(request, self._is_to_be_settled)

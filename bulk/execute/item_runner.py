@@ -74,7 +74,7 @@ class ItemRunner:
         self._secrets, self._began_at = secrets, began_at
         self._lost_writes: dict[tuple[int, int], LostWrite] = {}
         self._refused_writes: dict[tuple[int, int], LostWrite] = {}
-        self._overwritten = {key: Overwritten(sent) for key, sent in resume_state.overwritten.items()}
+        shared.overwritten.update((key, Overwritten(sent)) for key, sent in resume_state.overwritten.items())
         self.doubt(resume_state.open_intents)
 
     def doubt(self, open_intents: Mapping[tuple[int, int], Intent]) -> None:
@@ -108,7 +108,7 @@ class ItemRunner:
             self._forget_sent(operation, item)
             lost_write = self._doubt_of(entry, tally) if self._lost_writes else None
             refused = self._refused_writes.pop((entry.job, entry.index), None)
-            life = ItemRun(shared, operation, entry, item, context, lost_write, refused, self._overwritten)
+            life = ItemRun(shared, operation, entry, item, context, lost_write, refused)
             outcome = None if lost_write is None else await life.settled_first()
             if outcome is None:
                 served = shared.sender.served
@@ -123,7 +123,7 @@ class ItemRunner:
                     outcome = ended  # nearly always
                 else:
                     outcome = await life.go_on(ended, RetryBudget(served))
-            if self._overwritten:
+            if shared.overwritten:
                 outcome = await self._overwriting(operation, entry, item, life, outcome, tally)
             if not operation.is_read:
                 self._remember(operation, item, life.effect, outcome, tally, digest)
@@ -185,7 +185,7 @@ class ItemRunner:
     ) -> Outcome:
         """Return how an item ends that was to overwrite what is there: a write that was sent before may have been done,
         all of it or a part."""
-        sent = self._overwritten.pop((entry.job, entry.index), None)
+        sent = self.shared.overwritten.pop((entry.job, entry.index), None)
         if sent is None:
             return outcome
         match outcome.kind:
@@ -216,7 +216,7 @@ class ItemRunner:
     def is_in_doubt(self, entry: Entry) -> bool:
         """Return whether a write of this item was sent and its answer lost."""
         key = entry.job, entry.index
-        return key in self._lost_writes or key in self._overwritten
+        return key in self._lost_writes or key in self.shared.overwritten
 
     def is_to_be_settled(self, entry: Entry) -> bool:
         """Return whether it is known what to look for before anything of this item is sent again."""

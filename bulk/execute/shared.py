@@ -8,6 +8,7 @@ from bulk.execute.preview import Planned
 from bulk.execute.recorder import Recorder
 from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.writes.late_writes import LateWrites
+from bulk.execute.writes.overwritten import Overwritten
 from bulk.execute.writes.recent_writes import RecentCreations, RecentWrites
 from bulk.execute.writes.settle import Settler
 from bulk.execute.writes.shown_once import ShownOnce
@@ -19,7 +20,7 @@ class Shared:
 
     Attributes:
         late_writes: writes that may still arrive. recent_creations, recent_writes: what this run has just created and
-            written.
+            written. overwritten: by job and index, writes of earlier processes that a retry writes over.
         dice: the random numbers for jitter. shown_once: what answers have shown that none can show again.
         is_preview: whether items are only looked at. planned: what an approved plan has seen, if there is one.
     """
@@ -35,3 +36,4 @@ class Shared:
     is_preview: bool = False
     planned: Planned | None = None
     shown_once: ShownOnce = field(default_factory=ShownOnce)
+    overwritten: dict[tuple[int, int], Overwritten] = field(default_factory=dict)

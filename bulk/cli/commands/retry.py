@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     "--overwrite",
     "overwrites",
     is_flag=True,
-    help="Write files all the same that somebody else seems to have written since an answer was lost.",
+    help="Write all the same over what somebody else seems to have changed since an answer was lost.",
 )
 @click.option("--only", metavar="OUTCOME,…", help="Only these items: failed, skipped, unknown.")
 @click.option("--code", "codes", metavar="CODE", multiple=True, help="Only items with this error. Repeatable.")

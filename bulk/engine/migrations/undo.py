@@ -36,6 +36,7 @@ from bulk.storage.disk_threads import beside
 from bulk.storage.private_files import replacing, try_replacing
 
 BYTES_GONE = "its bytes could not be read: {why} (neither at the commit before its write nor in a file that was equal)"
+NO_COMMIT = "no answer has named the commit before it, where its bytes are: the file was the blob {blob}"
 _OTHER_BYTES = "they are others there"
 _UNREAD = ".part"
 """Suffix of files with items whose bytes are still to be read."""
@@ -123,6 +124,7 @@ class _Writing:
         names: by the names that items taken back later use, in lower case, the present names of the same owners.
         anew: lanes of things that come back under another number. gone: those of them that the run had made itself.
         removed: lanes of things that the run has removed for good.
+        dated: by histories of files, the file of the earliest known commit.
         told_anew: for each earlier change of a thing that comes back anew, its lanes and the line that tells of it.
     """
 
@@ -136,6 +138,7 @@ class _Writing:
     anew: set[str] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
     removed: set[str] = field(default_factory=set)
+    dated: dict[str, FileBefore] = field(default_factory=dict)
     told_anew: list[tuple[frozenset[str], str]] = field(default_factory=list)
 
     @property
@@ -202,7 +205,11 @@ class _Writing:
             self.names[former.casefold()] = self.names.get(name.casefold(), name)
         if taken.way.file is not None:
             file = self._readable(taken.way.file)
-            self.wanted.setdefault(file.blob_sha, (taken.job.credential, file))
+            if file.is_dated:
+                self.dated[file.history] = file
+                self.wanted[file.blob_sha] = taken.job.credential, file
+            else:
+                self.wanted.setdefault(file.blob_sha, (taken.job.credential, file))
             line["file"] = [taken.job.credential, msgspec.to_builtins(file)]
         if part.name not in outs:
             outs[part.name] = stack.enter_context((self.folder / f"{part.name}{_UNREAD}").open("wb"))
@@ -231,8 +238,15 @@ class _Writing:
         """Return the files whose bytes are needed, by credential; one of several files with equal bytes."""
         files: dict[str, list[FileBefore]] = {}
         for credential, file in self.wanted.values():
-            files.setdefault(credential, []).append(file)
+            files.setdefault(credential, []).extend(self._dated(file))
         return files
+
+    def _dated(self, file: FileBefore) -> Iterator[FileBefore]:
+        """Yield a file with the commit at which it is read, if one is known: that of another file with its history may
+        be the right one."""
+        other = file if file.is_dated else self.dated.get(file.history)
+        if other is not None:
+            yield msgspec.structs.replace(file, item={**other.item, **file.item})
 
     def elsewhere(self, there: Mapping[str, str]) -> dict[str, list[FileBefore]]:
         """Return all other files with bytes that are not in `there`, by credential: only the first file may be gone."""
@@ -244,7 +258,7 @@ class _Writing:
                         continue
                     credential, file = msgspec.convert(found["file"], tuple[str, FileBefore])
                     if file.blob_sha not in there and (credential, file) != self.wanted[file.blob_sha]:
-                        files.setdefault(credential, []).append(file)
+                        files.setdefault(credential, []).extend(self._dated(file))
         return files
 
     def finish(self, there: Mapping[str, str], failures: Mapping[str, str]) -> UndoSummary:
@@ -287,8 +301,11 @@ class _Writing:
                 if "file" in found:
                     file = found["file"][1]
                     if file["blob_sha"] not in there:
-                        why = failures.get(file["blob_sha"], _OTHER_BYTES)
-                        self.lost.append(found["about"] + BYTES_GONE.format(why=why))
+                        is_known = file["is_dated"] or file["history"] in self.dated
+                        why = BYTES_GONE.format(why=failures.get(file["blob_sha"], _OTHER_BYTES))
+                        self.lost.append(
+                            found["about"] + (why if is_known else NO_COMMIT.format(blob=file["blob_sha"]))
+                        )
                         part.items -= 1
                         continue
                     found["item"][file["field"]] = f"{self.folder.name}/{there[file['blob_sha']]}"

@@ -19,8 +19,8 @@ class Overwritten:
     def before_both(self, operation: AnyOperation, item: Item, later: Any) -> Any:
         """Return what was there before this write and before a later one of the item, whose before-image is `later`."""
         first = self.sent.before
-        if first is UNSEEN or later is UNSEEN or self.sent.effect is not Effect.SET:
-            return later
+        if type(first) is not type(later) or later is UNSEEN or self.sent.effect is not Effect.SET:
+            return later  # `first` was not looked at, or it is of an older version
         return operation.before_both(item, first, later) if isinstance(operation, Undoable) else later
 
     def lost(self, since: float) -> LostWrite:

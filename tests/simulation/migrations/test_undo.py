@@ -6,7 +6,7 @@ A seed that fails says how it is replayed (`undoing.py`).
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -15,11 +15,12 @@ from tests.simulation.migrations.undoing import Undoing, pass_seed
 from tests.simulation.migrations.work import Migration
 from tests.simulation.schedules import put
 from tests.simulation.wire.exchanges import Exchange
-from tests.simulation.wire.fates import DROP_BEFORE, FINE, Fate, answer
+from tests.simulation.wire.fates import DROP_AFTER, DROP_BEFORE, FINE, Fate, answer
 
 SEEDS, SOAK_SEEDS, TOGETHER = 120, 20_000, 20
 """A seed takes less than a fifth of a second: a platform, a run, the undo, its run and a retry of that."""
 
+Things: TypeAlias = dict[tuple[str, int], tuple[Key, ...]]
 TEAM = {"enterprise": "acme", "enterprise-team": "ent:security"}
 LIMITED = answer(429, b'{"message":"Slow down"}', "application/json", Retry_After="1")
 
@@ -106,13 +107,13 @@ def test_a_file_that_comes_back_although_that_was_refused(folder: Path, status: 
 
 @pytest.mark.parametrize("first", [DROP_BEFORE, LIMITED], ids=["lost", "limited"])
 def test_what_was_refused_and_never_done_is_not_listed(folder: Path, first: Fate) -> None:
-    """Its first send was in doubt for a while, and no reading has shown it: the item has failed, and changed nothing."""
+    """Its first send was in doubt for a while, and no reading has shown it: the item failed, and changed nothing."""
     jobs = {
         "file": {"operation": "contents.put", "items": [put("tools", "README.md", "new", LABS)]},
         "hook": {"operation": "webhook.create", "items": [{"org": LABS, "config": {"url": "http://127.0.0.1:9/new"}}]},
         "team": {"operation": "team-organization.assign", "items": [{**TEAM, "org": LABS}]},
     }
-    things = {(job, 0): (("none",),) for job in jobs}
+    things: Things = {(job, 0): (("none",),) for job in jobs}
     undoing = Undoing(1, folder, Migration(random.Random(0), jobs, things))
     refused = answer(403, b'{"message":"Refused"}', "application/json")
     seen: set[str] = set()
@@ -124,6 +125,29 @@ def test_what_was_refused_and_never_done_is_not_listed(folder: Path, first: Fate
 
     undoing.stage.world.network.fate_of = fate_of
     assert undoing.play().written == 0
+    assert not (folder / "undo.txt").exists()
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_file_whose_answer_was_lost_comes_back(folder: Path, lost: int) -> None:
+    """No answer names the commit before its write; at the commit before the first write of the repository it had the
+    bytes, and git's name for them shows that."""
+    names = ("README.md", "a", "b")
+    made = {"operation": "contents.put", "items": [put("tools", name, f"before {name}", LABS) for name in names]}
+    jobs = {"files": {"operation": "contents.put", "items": [put("tools", name, "after", LABS) for name in names]}}
+    things: Things = {("files", index): (("file", "tools", name),) for index, name in enumerate(names)}
+    undoing = Undoing(1, folder, Migration(random.Random(0), jobs, things))
+    stage, writes = undoing.stage, list[str]()
+    stage.start(lambda: stage.world.run(stage.world.write("made", {"made": made})))
+    stage.wait_end()
+
+    def fate_of(exchange: Exchange) -> Fate:
+        writes.extend([exchange.path] * exchange.is_write)
+        return DROP_AFTER if exchange.is_write and len(writes) == lost + 1 else FINE
+
+    stage.world.network.fate_of = fate_of
+    passed = undoing.play()
+    assert (passed.written, passed.listed, passed.left) == (3, 0, 0)
     assert not (folder / "undo.txt").exists()
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from bulk.capabilities import FileBefore, Irreversible, Undo
 from bulk.model import UNSEEN
 
-_NO_COMMIT = "no answer has named the commit before it, where its bytes are: the file was the blob {before}"
 _PERHAPS_THERE = "its answer was lost, and a file with the same bytes may have been there before, unseen"
 _NOT_LOOKED = "what was there before is not known"
 
@@ -32,13 +31,20 @@ def of_deletion(item: Any, before: Any, result: Any) -> Undo | Irreversible:
     return _with_bytes(item, {**_place(item), "mode": "create", "if_exists": "unchanged"}, before, result)
 
 
-def _with_bytes(item: Any, fields: dict[str, Any], before: str, result: dict[str, Any]) -> Undo | Irreversible:
+def _with_bytes(item: Any, fields: dict[str, Any], before: str, result: dict[str, Any]) -> Undo:
     commit = result.get("commit")
     parent = commit.get("parent") if isinstance(commit, dict) else None
-    if not isinstance(parent, str):
-        return Irreversible(_NO_COMMIT.format(before=before))
-    at = {"owner": item.owner, "repo": item.repo, "path": item.path, "ref": parent, "media_type": "raw"}
-    file = FileBefore(field="content_file", operation="contents.get", item=at, owner_field="owner", blob_sha=before)
+    is_dated = isinstance(parent, str)
+    file = FileBefore(
+        field="content_file",
+        operation="contents.get",
+        item={"owner": item.owner, "repo": item.repo, "path": item.path, "media_type": "raw"}
+        | ({"ref": parent} if is_dated else {}),
+        owner_field="owner",
+        history=f"{item.owner}/{item.repo}:{item.branch or ''}".casefold(),
+        blob_sha=before,
+        is_dated=is_dated,
+    )
     return Undo(operation="contents.put", item=fields, file=file)
 
 
