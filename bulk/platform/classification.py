@@ -1,7 +1,7 @@
 """What the platform's answers mean: limits, dates, waits, and a verdict on every reply. Pure, and never raises.
 
 Names are looked up in lower case. Limits are told from refusals by status, headers, and whole sentences of the platform
-(`phrases.py`); where nothing explains a 403, the verdict is UNEXPLAINED, and the governor asks `GET /rate_limit`.
+(`phrases.py`); where nothing explains a refusal, the verdict is UNEXPLAINED, and the governor asks `GET /rate_limit`.
 Source: open-points.md (limits, error body); specification.md, Errors; failures.md rows 5, 9-12, 15, 18-20, 23-26, 31.
 """
 
@@ -48,6 +48,9 @@ _WORD = re.compile(r"\w+")
 _UNSURE = frozenset((408, 421, 425, 444, 449, 460, 499))
 """Statuses below 500 with which a server or a proxy gives up on a request that may have been carried out."""
 
+_NO_SUCH_PLACE = frozenset((400, 404, 405, 410))
+"""Statuses of front ends that know no way to the platform, such as those of their default pages."""
+
 
 class Limits(msgspec.Struct, frozen=True):
     """One rate-limit category as the platform tells it.
@@ -77,7 +80,7 @@ class VerdictKind(StrEnum):
     LIMITED_PRIMARY = "limited-primary"  # the bucket is empty
     LIMITED_SECONDARY = "limited-secondary"  # too much at once
     THROTTLED = "throttled"  # a 429 without a word, as of a front end: requests come too fast
-    UNEXPLAINED = "unexplained"  # a 403 without a reason: limit or permission
+    UNEXPLAINED = "unexplained"  # a 403 without a reason: limit or permission; or no such place
     BUSY = "busy"  # the request was not carried out, but will be accepted later
     SERVER_ERROR = "server-error"  # a 5xx, or the answer of a proxy that gave up: a write may have happened
     BAD_RESPONSE = "bad-response"  # the answer can't be used; with 2xx a write happened
@@ -229,14 +232,22 @@ def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: A
     if status in _UNSURE:
         return _said(reply, VerdictKind.SERVER_ERROR, ErrorCode.SERVER_ERROR)
     if 400 <= status < 500:
-        needed = accepted_permissions(reply.headers) if status == 403 else ""
-        return _said(reply, VerdictKind.REFUSED, _refusal_code(reply), f" (it takes {needed})" if needed else "")
+        return _refused(reply)
     if 500 <= status < 600:
         kind = VerdictKind.BUSY if status == 503 and "retry-after" in reply.headers else VerdictKind.SERVER_ERROR
         return _said(reply, kind, ErrorCode.SERVER_ERROR)
     if status in REDIRECT_STATUSES:
         return _redirected(request, reply)
     return _bad(f"the platform answered with the unexpected status {status}")
+
+
+def _refused(reply: Reply) -> Verdict:
+    """Return the verdict on a refusal. The platform gives a message with each: what says that there is no such place,
+    and nothing else, may be a front end that has lost the way to it for a while."""
+    if reply.status in _NO_SUCH_PLACE and not isinstance(reply.body, dict):
+        return _said(reply, VerdictKind.UNEXPLAINED, _refusal_code(reply), ", or something before it did")
+    needed = accepted_permissions(reply.headers) if reply.status == 403 else ""
+    return _said(reply, VerdictKind.REFUSED, _refusal_code(reply), f" (it takes {needed})" if needed else "")
 
 
 def _redirected(request: Request, reply: Reply) -> Verdict:

@@ -34,10 +34,18 @@ TABLE = [
     # refusals
     (400, says("Problems parsing JSON"), {}, K.REFUSED, C.VALIDATION_FAILED),
     (404, says("Not Found"), {}, K.REFUSED, C.NOT_FOUND),
-    (404, None, {}, K.REFUSED, C.NOT_FOUND),
     (409, says("README.md does not match abc"), {}, K.REFUSED, C.CONFLICT),
     (409, says("Another write to the same resource is in progress"), {}, K.REFUSED, C.CONFLICT),
     (410, says("Gone"), {}, K.REFUSED, C.VALIDATION_FAILED),
+    # no such place, without the platform's message
+    (400, None, {}, K.UNEXPLAINED, C.VALIDATION_FAILED),
+    (404, None, {}, K.UNEXPLAINED, C.NOT_FOUND),
+    (404, "404 page not found", {}, K.UNEXPLAINED, C.NOT_FOUND),
+    (405, None, {}, K.UNEXPLAINED, C.VALIDATION_FAILED),
+    (410, [], {}, K.UNEXPLAINED, C.VALIDATION_FAILED),
+    # a proxy's login
+    (407, None, {}, K.BAD_RESPONSE, C.BAD_RESPONSE),
+    (511, says("Log in to the network"), {}, K.BAD_RESPONSE, C.BAD_RESPONSE),
     (412, None, {}, K.REFUSED, C.CONFLICT),
     (413, None, {}, K.REFUSED, C.TOO_LARGE),
     (415, None, {}, K.REFUSED, C.VALIDATION_FAILED),
@@ -200,7 +208,8 @@ def test_limits_come_before_what_an_operation_accepts():
             K.ACCEPTED,
             None,
         ),
-        (READ, Reply(status=404, headers={}, is_truncated=True), K.REFUSED, C.NOT_FOUND),
+        (READ, Reply(status=404, headers={}, is_truncated=True), K.UNEXPLAINED, C.NOT_FOUND),
+        (READ, Reply(status=409, headers={}, is_truncated=True), K.REFUSED, C.CONFLICT),
         (READ, Reply(status=403, headers={}, is_truncated=True), K.UNEXPLAINED, C.FORBIDDEN),
     ],
 )
