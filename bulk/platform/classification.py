@@ -34,22 +34,16 @@ _CATEGORY = re.compile(r"[a-z0-9_.-]{1,64}")
 _PERMISSIONS = re.compile(r"[a-z_]{1,50}=[a-z]{1,10}(?:[,;] ?[a-z_]{1,50}=[a-z]{1,10}){0,9}")
 _VENDOR_HEADERS = {"github": "GitHub"}
 
-MOVED = "if it was renamed or moved, name it as it is called now"
-"""What a user can do about a redirect."""
-
+MOVED = "if it was renamed or moved, name it as it is called now"  # what a user can do about a redirect
 REDIRECT_STATUSES = frozenset((301, 302, 303, 307, 308))
-ON_THE_WAY = frozenset((407, 511))
-"""Statuses of a proxy that lets nothing pass without a login of its own."""
+ON_THE_WAY = frozenset((407, 511))  # of a proxy that lets nothing pass without a login of its own
 
 _GENERIC = frozenset(
     ("403", "forbidden", "403 forbidden", "error 403", "access denied", "denied", "error", "not allowed")
 )
 _WORD = re.compile(r"\w+")
-_UNSURE = frozenset((408, 421, 425, 444, 449, 460, 499))
-"""Statuses below 500 with which a server or a proxy gives up on a request that may have been carried out."""
-
-_NO_SUCH_PLACE = frozenset((400, 404, 405, 410))
-"""Statuses of front ends that know no way to the platform, such as those of their default pages."""
+_UNSURE = frozenset((408, 421, 425, 444, 449, 460, 499))  # a server or a proxy gave up on what may have been done
+_NO_SUCH_PLACE = frozenset((400, 404, 405, 410))  # also of a front end that has lost the way to the platform
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -232,22 +226,17 @@ def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: A
     if status in _UNSURE:
         return _said(reply, VerdictKind.SERVER_ERROR, ErrorCode.SERVER_ERROR)
     if 400 <= status < 500:
-        return _refused(reply)
+        is_lost = status in _NO_SUCH_PLACE and not isinstance(reply.body, dict)  # the platform gives a message
+        needed = accepted_permissions(reply.headers) if status == 403 else ""
+        remark = ", or something before it did" if is_lost else f" (it takes {needed})" if needed else ""
+        kind = VerdictKind.UNEXPLAINED if is_lost else VerdictKind.REFUSED
+        return _said(reply, kind, _refusal_code(reply), remark)
     if 500 <= status < 600:
         kind = VerdictKind.BUSY if status == 503 and "retry-after" in reply.headers else VerdictKind.SERVER_ERROR
         return _said(reply, kind, ErrorCode.SERVER_ERROR)
     if status in REDIRECT_STATUSES:
         return _redirected(request, reply)
     return _bad(f"the platform answered with the unexpected status {status}")
-
-
-def _refused(reply: Reply) -> Verdict:
-    """Return the verdict on a refusal. The platform gives a message with each: what says that there is no such place,
-    and nothing else, may be a front end that has lost the way to it for a while."""
-    if reply.status in _NO_SUCH_PLACE and not isinstance(reply.body, dict):
-        return _said(reply, VerdictKind.UNEXPLAINED, _refusal_code(reply), ", or something before it did")
-    needed = accepted_permissions(reply.headers) if reply.status == 403 else ""
-    return _said(reply, VerdictKind.REFUSED, _refusal_code(reply), f" (it takes {needed})" if needed else "")
 
 
 def _redirected(request: Request, reply: Reply) -> Verdict:

@@ -37,15 +37,6 @@ TABLE = [
     (409, says("README.md does not match abc"), {}, K.REFUSED, C.CONFLICT),
     (409, says("Another write to the same resource is in progress"), {}, K.REFUSED, C.CONFLICT),
     (410, says("Gone"), {}, K.REFUSED, C.VALIDATION_FAILED),
-    # no such place, without the platform's message
-    (400, None, {}, K.UNEXPLAINED, C.VALIDATION_FAILED),
-    (404, None, {}, K.UNEXPLAINED, C.NOT_FOUND),
-    (404, "404 page not found", {}, K.UNEXPLAINED, C.NOT_FOUND),
-    (405, None, {}, K.UNEXPLAINED, C.VALIDATION_FAILED),
-    (410, [], {}, K.UNEXPLAINED, C.VALIDATION_FAILED),
-    # a proxy's login
-    (407, None, {}, K.BAD_RESPONSE, C.BAD_RESPONSE),
-    (511, says("Log in to the network"), {}, K.BAD_RESPONSE, C.BAD_RESPONSE),
     (412, None, {}, K.REFUSED, C.CONFLICT),
     (413, None, {}, K.REFUSED, C.TOO_LARGE),
     (415, None, {}, K.REFUSED, C.VALIDATION_FAILED),
