@@ -393,7 +393,7 @@ class NotApplied:
 @dataclass(frozen=True, slots=True)
 class Undecided:
     """A read-back can't tell: `unknown` unless a later one can. `found`: what stood there instead, as JSON for the
-    result; None: nothing to show. `is_begun`: it is neither as before nor as asked for, so refused ones may have begun."""
+    result; None: nothing to show. `is_begun`: it is on its way, so that even a refused write may have begun."""
 
     why: str
     found: Any = None
