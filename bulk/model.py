@@ -383,8 +383,8 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class NotApplied:
-    """A read-back found no trace of the lost write. The engine decides when that is trusted. `part`: the result to show
-    where a part of what was asked for is there, and was not before; None: nothing is."""
+    """A read-back found no trace of the lost write, which the engine may trust. `part`: the result to show where a part
+    of what was asked for is there, and was not before; None: nothing is."""
 
     why: str = ""
     part: Any = None
@@ -392,8 +392,8 @@ class NotApplied:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """A read-back can't tell. The outcome is `unknown` unless a later read-back can. `found`: the value that stood
-    there instead, as JSON for the result. `is_begun`: it is neither as before nor as asked for, as of a write begun."""
+    """A read-back can't tell: `unknown` unless a later one can. `found`: what stood there instead, as JSON for the
+    result; None: nothing to show. `is_begun`: it is on its way, so that even a refused write may have begun."""
 
     why: str
     found: Any = None

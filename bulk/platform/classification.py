@@ -1,7 +1,7 @@
 """What the platform's answers mean: limits, dates, waits, and a verdict on every reply. Pure, and never raises.
 
 Names are looked up in lower case. Limits are told from refusals by status, headers, and whole sentences of the platform
-(`phrases.py`); where nothing explains a 403, the verdict is UNEXPLAINED, and the governor asks `GET /rate_limit`.
+(`phrases.py`); where nothing explains a refusal, the verdict is UNEXPLAINED, and the governor asks `GET /rate_limit`.
 Source: open-points.md (limits, error body); specification.md, Errors; failures.md rows 5, 9-12, 15, 18-20, 23-26, 31.
 """
 
@@ -34,19 +34,16 @@ _CATEGORY = re.compile(r"[a-z0-9_.-]{1,64}")
 _PERMISSIONS = re.compile(r"[a-z_]{1,50}=[a-z]{1,10}(?:[,;] ?[a-z_]{1,50}=[a-z]{1,10}){0,9}")
 _VENDOR_HEADERS = {"github": "GitHub"}
 
-MOVED = "if it was renamed or moved, name it as it is called now"
-"""What a user can do about a redirect."""
-
+MOVED = "if it was renamed or moved, name it as it is called now"  # what a user can do about a redirect
 REDIRECT_STATUSES = frozenset((301, 302, 303, 307, 308))
-ON_THE_WAY = frozenset((407, 511))
-"""Statuses of a proxy that lets nothing pass without a login of its own."""
+ON_THE_WAY = frozenset((407, 511))  # of a proxy that lets nothing pass without a login of its own
 
 _GENERIC = frozenset(
     ("403", "forbidden", "403 forbidden", "error 403", "access denied", "denied", "error", "not allowed")
 )
 _WORD = re.compile(r"\w+")
-_UNSURE = frozenset((408, 421, 425, 444, 449, 460, 499))
-"""Statuses below 500 with which a server or a proxy gives up on a request that may have been carried out."""
+_UNSURE = frozenset((408, 421, 425, 444, 449, 460, 499))  # a server or a proxy gave up on what may have been done
+_NO_SUCH_PLACE = frozenset((400, 404, 405, 410))  # also of a front end that has lost the way to the platform
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -77,7 +74,7 @@ class VerdictKind(StrEnum):
     LIMITED_PRIMARY = "limited-primary"  # the bucket is empty
     LIMITED_SECONDARY = "limited-secondary"  # too much at once
     THROTTLED = "throttled"  # a 429 without a word, as of a front end: requests come too fast
-    UNEXPLAINED = "unexplained"  # a 403 without a reason: limit or permission
+    UNEXPLAINED = "unexplained"  # a 403 without a reason: limit or permission; or no such place
     BUSY = "busy"  # the request was not carried out, but will be accepted later
     SERVER_ERROR = "server-error"  # a 5xx, or the answer of a proxy that gave up: a write may have happened
     BAD_RESPONSE = "bad-response"  # the answer can't be used; with 2xx a write happened
@@ -229,8 +226,11 @@ def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: A
     if status in _UNSURE:
         return _said(reply, VerdictKind.SERVER_ERROR, ErrorCode.SERVER_ERROR)
     if 400 <= status < 500:
+        is_lost = status in _NO_SUCH_PLACE and not isinstance(reply.body, dict)  # the platform gives a message
         needed = accepted_permissions(reply.headers) if status == 403 else ""
-        return _said(reply, VerdictKind.REFUSED, _refusal_code(reply), f" (it takes {needed})" if needed else "")
+        remark = ", or something before it did" if is_lost else f" (it takes {needed})" if needed else ""
+        kind = VerdictKind.UNEXPLAINED if is_lost else VerdictKind.REFUSED
+        return _said(reply, kind, _refusal_code(reply), remark)
     if 500 <= status < 600:
         kind = VerdictKind.BUSY if status == 503 and "retry-after" in reply.headers else VerdictKind.SERVER_ERROR
         return _said(reply, kind, ErrorCode.SERVER_ERROR)

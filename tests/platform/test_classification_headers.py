@@ -9,9 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bulk.model import Media, Request
+from bulk.model import ErrorCode, Media, Reply, Request
 from bulk.platform.classification import (
     Limits,
+    VerdictKind,
+    classify,
     date_from_headers,
     limits_from_body,
     limits_from_headers,
@@ -311,3 +313,23 @@ def test_no_target_leads_out_of_the_base(target, base):
 def test_no_link_header_makes_it_raise(header):
     """failures.md row 12: garbage in a Link header is not a next page, and takes no time."""
     has_next_link({"link": header})
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "code"),
+    [
+        (400, None, VerdictKind.UNEXPLAINED, ErrorCode.VALIDATION_FAILED),
+        (404, None, VerdictKind.UNEXPLAINED, ErrorCode.NOT_FOUND),
+        (404, [], VerdictKind.UNEXPLAINED, ErrorCode.NOT_FOUND),
+        (405, None, VerdictKind.UNEXPLAINED, ErrorCode.VALIDATION_FAILED),
+        (410, None, VerdictKind.UNEXPLAINED, ErrorCode.VALIDATION_FAILED),
+        (404, {"message": "Not Found"}, VerdictKind.REFUSED, ErrorCode.NOT_FOUND),
+        (409, None, VerdictKind.REFUSED, ErrorCode.CONFLICT),
+        (407, None, VerdictKind.BAD_RESPONSE, ErrorCode.BAD_RESPONSE),
+        (511, {"message": "Log in"}, VerdictKind.BAD_RESPONSE, ErrorCode.BAD_RESPONSE),
+    ],
+)
+def test_what_stands_before_the_platform_refuses_nothing(status, body, kind, code):
+    """failures.md row 2: no such place, without the platform's message, and the login of a proxy."""
+    got = classify(Request(method="GET", path="/x"), Reply(status=status, headers={}, body=body), "service")
+    assert (got.kind, got.code) == (kind, code)

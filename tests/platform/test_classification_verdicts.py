@@ -34,7 +34,6 @@ TABLE = [
     # refusals
     (400, says("Problems parsing JSON"), {}, K.REFUSED, C.VALIDATION_FAILED),
     (404, says("Not Found"), {}, K.REFUSED, C.NOT_FOUND),
-    (404, None, {}, K.REFUSED, C.NOT_FOUND),
     (409, says("README.md does not match abc"), {}, K.REFUSED, C.CONFLICT),
     (409, says("Another write to the same resource is in progress"), {}, K.REFUSED, C.CONFLICT),
     (410, says("Gone"), {}, K.REFUSED, C.VALIDATION_FAILED),
@@ -200,7 +199,8 @@ def test_limits_come_before_what_an_operation_accepts():
             K.ACCEPTED,
             None,
         ),
-        (READ, Reply(status=404, headers={}, is_truncated=True), K.REFUSED, C.NOT_FOUND),
+        (READ, Reply(status=404, headers={}, is_truncated=True), K.UNEXPLAINED, C.NOT_FOUND),
+        (READ, Reply(status=409, headers={}, is_truncated=True), K.REFUSED, C.CONFLICT),
         (READ, Reply(status=403, headers={}, is_truncated=True), K.UNEXPLAINED, C.FORBIDDEN),
     ],
 )

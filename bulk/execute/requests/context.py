@@ -151,7 +151,7 @@ def outcome_of(tried: Tried) -> Outcome:
             return failed(ErrorCode.CONNECTION, "the answer broke off", http_status=status)
         case VerdictKind.LIMITED_PRIMARY | VerdictKind.LIMITED_SECONDARY | VerdictKind.THROTTLED:
             return failed(ErrorCode.RATE_LIMITED, tried.verdict.message, http_status=status)
-        case VerdictKind.UNEXPLAINED | VerdictKind.LOCKED_OUT:
+        case VerdictKind.LOCKED_OUT:
             message = tried.verdict.message or "refused without a reason"
             return failed(ErrorCode.FORBIDDEN, message, http_status=status)
         case _:

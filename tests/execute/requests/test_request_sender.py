@@ -162,7 +162,6 @@ def test_a_last_write_ends_sooner_by_a_wrong_answer_than_in_an_outage(
         (VerdictKind.ACCEPTED, ErrorCode.CONNECTION),
         (VerdictKind.LIMITED_PRIMARY, ErrorCode.RATE_LIMITED),
         (VerdictKind.LIMITED_SECONDARY, ErrorCode.RATE_LIMITED),
-        (VerdictKind.UNEXPLAINED, ErrorCode.FORBIDDEN),
         (VerdictKind.LOCKED_OUT, ErrorCode.FORBIDDEN),
         (VerdictKind.BAD_RESPONSE, ErrorCode.BAD_RESPONSE),
     ],
@@ -172,6 +171,14 @@ def test_what_an_item_gets_that_has_no_better_answer(kind: VerdictKind, code: Er
     outcome = outcome_of(tried(kind, 403))
     assert outcome.error is not None
     assert (outcome.error.code, outcome.http_status) == (code, 403)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.FORBIDDEN, ErrorCode.NOT_FOUND])
+def test_a_refusal_without_a_reason_keeps_the_code_of_its_status(code: ErrorCode) -> None:
+    """A 403 is about permission; a 404 of a front end, when it is believed at last, says that nothing is there."""
+    outcome = outcome_of(Tried(Reply(status=403, headers={}), Verdict(VerdictKind.UNEXPLAINED, code, "why")))
+    assert outcome.error is not None
+    assert outcome.error.code is code
 
 
 def test_a_failure_without_an_answer_keeps_its_code() -> None:

@@ -270,6 +270,34 @@ def test_web_pages_in_the_middle_of_a_run_are_an_outage(
     simulate(main)
 
 
+NOBODY_HERE = {
+    "a page": answer(404, b"<html>default backend - 404</html>", "text/html"),
+    "a text": answer(404, b"404 page not found\n", "text/plain"),
+    "another status": answer(400, b"<h1>Bad Request - Invalid Hostname</h1>", "text/html"),
+}
+
+
+@pytest.mark.parametrize("said", NOBODY_HERE.values(), ids=NOBODY_HERE)
+def test_a_front_end_that_has_lost_its_way_costs_no_item(folder: Path, said: Fate) -> None:
+    """failures.md row 2: for ten seconds it says itself that there is no such place, without the platform's message.
+    The same said of some items alone is believed after a few tries."""
+
+    async def main() -> None:
+        async with world(folder) as made:
+            exchanges = made.network.exchanges
+            made.network.fate_of = lambda exchange: (
+                said if (len(exchanges) > 20 and now() < 10.0) or "repo-00007" in exchange.path else FINE
+            )
+            manifest = made.write("run", {"reads": {"operation": "readme.get", "items": readmes(60)}})
+            assert (await made.run(manifest)).exit_code == 1
+            failed = [line for line in made.lines(manifest) if line["outcome"] == "failed"]
+            assert [line["item"]["repo"] for line in failed] == ["repo-00007"]
+            assert "or something before it did" in failed[0]["error"]["message"]
+            assert failed[0]["error"]["code"] in ("not_found", "validation_failed")
+
+    simulate(main)
+
+
 @pytest.mark.parametrize("page", [LOG_IN, TO_LOG_IN], ids=["page", "elsewhere"])
 def test_web_pages_for_some_items_alone_are_no_outage(folder: Path, page: Fate) -> None:
     """failures.md row 2: while `/rate_limit` is answered, items that are answered with pages fail, each by itself."""
