@@ -46,6 +46,17 @@ from bulk.urls import within_base
 _ACCEPTED, _READ = VerdictKind.ACCEPTED, Effect.READ
 
 
+def may_be_too_fast(verdict: Verdict, reply: Reply) -> bool | None:
+    """Return whether a front end refuses what comes too fast with such an answer; False: or for another reason; None:
+    it does not."""
+    if verdict.kind is VerdictKind.THROTTLED:
+        return True
+    is_unavailable = verdict.kind is VerdictKind.SERVER_ERROR and reply.status == 503
+    if (is_unavailable and "retry-after" not in reply.headers) or verdict.kind is VerdictKind.UNEXPLAINED:
+        return False
+    return None
+
+
 class RequestSender:
     """Sends requests for all workers; `downloads`: downloads under way from elsewhere, without a permit (count).
 
@@ -167,8 +178,8 @@ class RequestSender:
             verdict = self._own_limits.judged(request, verdict, good, in_flight, now)
         rate = self._reads if request.effect is _READ else self._writes
         rate.answers += 1
-        if verdict.kind is VerdictKind.THROTTLED:
-            rate.refused(permit.granted, self._clock.monotonic())
+        if verdict.kind is not _ACCEPTED and (is_sure := may_be_too_fast(verdict, reply)) is not None:
+            rate.refused(permit.granted, self._clock.monotonic(), is_sure=is_sure)
         self._governor.answered(permit, answer, verdict)
         if verdict.kind is VerdictKind.BAD_RESPONSE:
             self._transport.distrust()

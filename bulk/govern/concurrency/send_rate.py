@@ -11,6 +11,9 @@ Source: design.md §4.
 import math
 from dataclasses import dataclass
 
+EVIDENCE, FEW = 12.0, 4.0
+ALIKE, MOST, ROOM, LEAST_ROOM = 0.4, 0.5, 2.0, 0.02
+UNSURE_S = 3.0
 USUAL, USUAL_WHEN_BOUND, ALARM = 0.05, 0.02, 3.0
 """It takes more than ALARM refusals (count) beyond the usual share of all answers to be a sign."""
 SHORTEST_S, LONGEST_S = 0.25, 10.0
@@ -54,6 +57,10 @@ class SendRate:
     is_bound: bool = False
     ceiling: float = 0.0
     low: float = LEAST_PER_S
+    usual: float = 0.0
+    _before: float = 0.0
+    _is_halved: bool = False
+    _mixed_at: float = -math.inf
     _excess: float = 0.0
     _bad: int = 0
     _refused: int = 0
@@ -69,39 +76,79 @@ class SendRate:
     _taken_at: float = 0.0
     _next_at: float = 0.0
 
-    def refused(self, sent_at: float, now: float) -> None:
-        """Note that a request that left at `sent_at` was refused; it is among `answers` already."""
+    def refused(self, sent_at: float, now: float, *, is_sure: bool = True) -> None:
+        """Note that a request that left at `sent_at` was refused; it is among `answers` already.
+
+        Args:
+            is_sure: nothing but the rate can be the reason.
+        """
         good, self._last = self.answers - self._last - 1, self.answers
         self._refused += 1
         if sent_at < self._fell_at:
             return  # it left at the rate before
-        usual = USUAL_WHEN_BOUND if self.is_bound else USUAL
-        self._excess = max(0.0, self._excess - usual * good)
+        if self._before:
+            self._bad += 1
+            if self._bad >= EVIDENCE and self._bad >= MOST * (self.answers - self._from):
+                self._fall(now, self._rate * FALL_SOON)
+            return
+        usual = max(self.usual, USUAL_WHEN_BOUND if self.is_bound else USUAL)
+        alarm = ALARM * (1.0 + 4.0 * usual)
+        self._excess = max(0.0, min(self._excess, alarm) - usual * good)
         if not self._excess or (not self.is_bound and now - self._since > LONGEST_S):
             self._begin(now, self.answers - 1)
         self._excess += 1.0
         self._bad += 1
-        if self._excess > ALARM:
+        if self._excess > alarm and (is_sure or self.is_bound or self._is_mixed(good, now)):
             self._alarm(now)
+
+    def _is_mixed(self, good: int, now: float) -> bool:
+        """Return whether refusals came between good answers for a while: in an outage none is served, and where too
+        many are in flight, fewer of them end it."""
+        if good:
+            self._mixed_at = now
+        return now - self._since >= UNSURE_S and now - self._mixed_at < SHORTEST_S
 
     def _begin(self, now: float, answers: int) -> None:
         self._from, self._since, self._bad, self._excess = answers, now, 0, 0.0
 
     def _alarm(self, now: float) -> None:
-        served, took_s = self.answers - self._from - self._bad, now - self._since
+        count, took_s = self.answers - self._from, now - self._since
+        served, share = count - self._bad, self._bad / count
         if self.is_bound:
             is_soon = now - self._grown_from < SOON * self._back_s()
             if served or not self.ceiling:
                 self.ceiling = self._rate
-            self._fall(now, self._rate * (FALL_SOON if is_soon else FALL))
-        elif took_s >= SHORTEST_S and served:
+            is_halved = is_soon or self.usual > USUAL
+            if not is_soon:  # refusals came as the rate grew: it may be that no other cause is left
+                self.usual *= 0.5
+            self._fall(now, self._rate * (FALL_SOON if is_halved else FALL))
+            if is_halved and self._is_halved and share < MOST:
+                self._before = share
+            self._is_halved = is_halved
+        elif took_s >= (SHORTEST_S if served else UNSURE_S):
             self.is_bound, self.ceiling = True, 0.0
             self._fall(now, BEGIN * served / took_s)
+
+    def _judge(self, now: float) -> None:
+        """Judge whether half the rate is refused in the same measure as before: then that has another cause, and the
+        rate goes back to where it was."""
+        count = self.answers - self._from
+        expected = self._before * count
+        if expected < (EVIDENCE if self._bad else FEW):
+            return
+        share, self._before, self._grown_from = self._bad / count, 0.0, now
+        if self._bad >= ALIKE * expected:
+            self.usual = min(MOST, ROOM * share + LEAST_ROOM)
+            rate, self.ceiling = self.ceiling, 0.0
+            self._fall(now, rate)
+        else:
+            self._begin(now, self.answers)
 
     def _fall(self, now: float, per_s: float) -> None:
         self.low = self._rate = max(LEAST_PER_S, per_s)
         self.ceiling = self.ceiling and max(self.ceiling, self.low)
         self._fell_at = self._grown_from = now
+        self._before = 0.0
         self._silent_s, self._served = 0.0, self.answers - self._refused
         self._begin(now, self.answers)
 
@@ -111,7 +158,7 @@ class SendRate:
 
     def _aim(self, now: float) -> float:
         """Return the rate that is to be reached (per second)."""
-        if not self.ceiling:
+        if not self.ceiling or self._before:
             return self.low
         back_s = self._back_s()
         way = (now - self._grown_from) / back_s - 1.0
@@ -135,6 +182,8 @@ class SendRate:
                 self.is_bound = False
                 self._begin(now, self.answers)
                 return
+        elif self._before:
+            self._judge(now)
         elif not self.ceiling:
             self.low *= math.exp2(min(1.0 / DOUBLED_REQUESTS, since_s / DOUBLED_S))
         self._rate = min(JUMP * self._rate, self._aim(now))
