@@ -3,9 +3,10 @@ monotonic.
 
 `Retry-After` is first obeyed by all. But a gateway names such a time for one repository that is under maintenance, too.
 Where a request is told to wait again, or another one in its place, although enough others were served since, it waits
-alone: otherwise each of its tries would hold up everything. What else is to be sent to that place waits as well, whatever
-others do, until something there is served. Where nothing is for many such waits, the place is given up: what is then
-still to be read there ends as what came before, and one request goes to see whenever the time that was named is over.
+alone: otherwise each of its tries would hold up everything. What else is to be sent to that place waits as well,
+whatever others do, until something there is served. Where nothing is for many such waits, the place is given up: what
+is then still to be read there ends as what came before, and one request goes to see whenever the time that was named
+is over.
 """
 
 from dataclasses import dataclass

@@ -1,21 +1,35 @@
 """How fast requests may leave where something before the platform limits their rate, and names no time. Pure.
 
-A front end answers 429 to what comes too fast, at once and without a word. How many requests are in flight does not
-matter to it. So requests then leave one after the other, at first more slowly than they were served lately. The rate
+A front end refuses what comes too fast, at once and without a word. How many requests are in flight does not matter to
+it. So requests then leave one after the other, at first more slowly than they were served lately. The rate
 doubles until it is refused. From then on it goes back to where it was refused, stays near for a while, and goes beyond
 it, ever faster, until requests are refused again. That way is the one of CUBIC (RFC 9438 §4.2). A rate that is not used
 does not grow, nor does one with which nothing is served. Where no request has to wait any more, all leave as before.
+
+Refusals may have another cause than the rate. Where the rate was halved again and again, and is refused in the same
+measure, it goes back to where it was, and that share is put up with from then on. Where refusals come only as the rate
+grows, less and less is. A refusal that may mean an outage, or too many in flight, counts where others are served
+meanwhile, and only after some seconds.
 Source: design.md §4.
 """
 
 import math
 from dataclasses import dataclass
 
-EVIDENCE, FEW = 12.0, 4.0
-ALIKE, MOST, ROOM, LEAST_ROOM = 0.4, 0.5, 2.0, 0.02
-UNSURE_S = 3.0
 USUAL, USUAL_WHEN_BOUND, ALARM = 0.05, 0.02, 3.0
-"""It takes more than ALARM refusals (count) beyond the usual share of all answers to be a sign."""
+"""It takes more than ALARM refusals (count) beyond the usual share of all answers to be a sign, and more where more is
+put up with."""
+HALVINGS, MOST = 2, 0.5
+"""After this many falls by half in a row (count), the next is an experiment, unless a share of MOST was refused: that is
+never put up with."""
+EVIDENCE, FEW = 12.0, 4.0
+"""An experiment runs until this many refusals would have come, had half the rate changed nothing, or FEW, if none has
+come (count)."""
+ALIKE, ROOM, LEAST_ROOM = 0.4, 2.0, 0.02
+"""The rate is not the cause where half of it leaves at least ALIKE of the share of refusals. ROOM times that share is
+put up with then, and LEAST_ROOM more."""
+UNSURE_S = 3.0
+"""Refusals that may have another cause count after this time (seconds); so do others where nothing is served."""
 SHORTEST_S, LONGEST_S = 0.25, 10.0
 """A rate is measured for at least SHORTEST_S before it counts, and for LONGEST_S at most (seconds)."""
 BEGIN, FALL, FALL_SOON, SOON = 0.9, 0.85, 0.5, 0.5
@@ -51,6 +65,9 @@ class SendRate:
         is_bound: requests have to wait for their turn (`wait_s`, `take`).
         ceiling: the rate that was refused (per second); 0: none was. low: the rate after the last fall, or the one that
             doubles (per second).
+        usual: share of refusals that is put up with.
+        _before: share of refusals before the experiment that is under way; 0: none is.
+        _halvings: falls by half in a row (count); _top: the rate before the first of them (per second).
     """
 
     answers: int = 0
@@ -59,7 +76,8 @@ class SendRate:
     low: float = LEAST_PER_S
     usual: float = 0.0
     _before: float = 0.0
-    _is_halved: bool = False
+    _halvings: int = 0
+    _top: float = 0.0
     _mixed_at: float = -math.inf
     _excess: float = 0.0
     _bad: int = 0
@@ -121,10 +139,12 @@ class SendRate:
             is_halved = is_soon or self.usual > USUAL
             if not is_soon:  # refusals came as the rate grew: it may be that no other cause is left
                 self.usual *= 0.5
+            if not self._halvings:
+                self._top = self._rate
             self._fall(now, self._rate * (FALL_SOON if is_halved else FALL))
-            if is_halved and self._is_halved and share < MOST:
+            if is_halved and self._halvings >= HALVINGS and share < MOST:
                 self._before = share
-            self._is_halved = is_halved
+            self._halvings = self._halvings + 1 if is_halved else 0
         elif took_s >= (SHORTEST_S if served else UNSURE_S):
             self.is_bound, self.ceiling = True, 0.0
             self._fall(now, BEGIN * served / took_s)
@@ -139,7 +159,7 @@ class SendRate:
         share, self._before, self._grown_from = self._bad / count, 0.0, now
         if self._bad >= ALIKE * expected:
             self.usual = min(MOST, ROOM * share + LEAST_ROOM)
-            rate, self.ceiling = self.ceiling, 0.0
+            rate, self.ceiling, self._halvings = self._top, 0.0, 0
             self._fall(now, rate)
         else:
             self._begin(now, self.answers)
@@ -176,14 +196,14 @@ class SendRate:
         self._lateness += MEMORY * (min(LATE, since_s * self._rate) - self._lateness)
         if self.answers - self._refused == self._served:  # nothing was served since the fall
             self._grown_from, self._silent_s = now, now - self._fell_at
+        elif self._before:
+            self._judge(now)
         elif self._lateness > USED:
             self._grown_from = min(now, self._grown_from + since_s)
             if now - self._fell_at > FREE * self._back_s():
                 self.is_bound = False
                 self._begin(now, self.answers)
                 return
-        elif self._before:
-            self._judge(now)
         elif not self.ceiling:
             self.low *= math.exp2(min(1.0 / DOUBLED_REQUESTS, since_s / DOUBLED_S))
         self._rate = min(JUMP * self._rate, self._aim(now))
