@@ -16,7 +16,7 @@ Source: design.md §4.
 import math
 from dataclasses import dataclass
 
-USUAL, USUAL_WHEN_BOUND, ALARM = 0.05, 0.02, 3.0
+USUAL, ALARM = 0.04, 3.0
 """It takes more than ALARM refusals (count) beyond the usual share of all answers to be a sign, and more where more is
 put up with."""
 HALVINGS, MOST = 2, 0.5
@@ -50,8 +50,6 @@ FREE = 6.0
 MEMORY, LATE, USED = 0.1, 4.0, 1.3
 """A rate is used where the mean time between two requests is at most USED times what it should be. The newest time
 counts for MEMORY of the mean, and as LATE times what it should be at most."""
-JUMP = 1.5
-"""The rate grows by no more than this factor from one request to the next."""
 SLACK_S = 0.01
 """A request that leaves late by this time does not make the next ones leave late (seconds)."""
 
@@ -109,7 +107,7 @@ class SendRate:
             if self._bad >= EVIDENCE and self._bad >= MOST * (self.answers - self._from):
                 self._fall(now, self._rate * FALL_SOON)
             return
-        usual = max(self.usual, USUAL_WHEN_BOUND if self.is_bound else USUAL)
+        usual = max(self.usual, USUAL)
         alarm = ALARM * (1.0 + 4.0 * usual)
         self._excess = max(0.0, min(self._excess, alarm) - usual * good)
         if not self._excess or (not self.is_bound and now - self._since > LONGEST_S):
@@ -206,5 +204,5 @@ class SendRate:
                 return
         elif not self.ceiling:
             self.low *= math.exp2(min(1.0 / DOUBLED_REQUESTS, since_s / DOUBLED_S))
-        self._rate = min(JUMP * self._rate, self._aim(now))
+        self._rate = self._aim(now)
         self._next_at = max(self._next_at, now - SLACK_S) + 1.0 / self._rate
