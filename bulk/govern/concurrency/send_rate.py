@@ -20,8 +20,8 @@ USUAL, ALARM = 0.04, 3.0
 """It takes more than ALARM refusals (count) beyond the usual share of all answers to be a sign, and more where more is
 put up with."""
 HALVINGS, MOST = 2, 0.5
-"""After this many falls by half in a row (count), the next is an experiment, unless a share of MOST was refused: that is
-never put up with."""
+"""After this many falls by half in a row (count), the next is an experiment, unless a share of MOST was refused:
+that is never put up with."""
 EVIDENCE, FEW = 12.0, 4.0
 """An experiment runs until this many refusals would have come, had half the rate changed nothing, or FEW, if none has
 come (count)."""

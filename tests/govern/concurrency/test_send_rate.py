@@ -133,7 +133,7 @@ def test_a_few_refusals_bind_nothing() -> None:
 
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.2])
 def test_what_is_refused_at_random_slows_nothing_down(share: float) -> None:
-    """Half the rate is refused in the same measure: so the rate is not the reason, and comes back within half a minute."""
+    """Half the rate is refused in the same measure: so the rate is not the reason, and comes back soon."""
     dice = random.Random(7)
     per_s, _ = played(lambda _: dice.random() >= share, 50.0, 25.0, most=8)
     assert per_s > 0.8 * 8 / SERVICE_S
