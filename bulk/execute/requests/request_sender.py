@@ -35,6 +35,7 @@ from bulk.govern.concurrency.send_rate import SendRate
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Permit
 from bulk.govern.poll_intervals import PollIntervals
+from bulk.govern.reactions import may_be_too_fast
 from bulk.govern.user_limits import Draining
 from bulk.model import BodyFile, Effect, ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request
 from bulk.platform.cache.cache_entry import BY_DATE, BY_ETAG, CacheEntry
@@ -44,17 +45,6 @@ from bulk.platform.wire import Wire
 from bulk.urls import within_base
 
 _ACCEPTED, _READ = VerdictKind.ACCEPTED, Effect.READ
-
-
-def may_be_too_fast(verdict: Verdict, reply: Reply) -> bool | None:
-    """Return whether a front end refuses what comes too fast with such an answer; False: or for another reason; None:
-    it does not."""
-    if verdict.kind is VerdictKind.THROTTLED:
-        return True
-    is_unavailable = verdict.kind is VerdictKind.SERVER_ERROR and reply.status == 503
-    if (is_unavailable and "retry-after" not in reply.headers) or verdict.kind is VerdictKind.UNEXPLAINED:
-        return False
-    return None
 
 
 class RequestSender:
