@@ -53,6 +53,17 @@ def timed(verdict: Verdict, reply: Reply, time: ServerClock, now: float) -> Verd
     return replace(verdict, retry_after_s=wait_s) if wait_s and wait_s < MOST_WAIT_S else verdict
 
 
+def may_be_too_fast(verdict: Verdict, reply: Reply) -> bool | None:
+    """Return whether a front end refuses what comes too fast with such an answer; False: or for another reason; None:
+    it does not."""
+    if verdict.kind is VerdictKind.THROTTLED:
+        return True
+    is_unavailable = verdict.kind is VerdictKind.SERVER_ERROR and reply.status == 503
+    if (is_unavailable and "retry-after" not in reply.headers) or verdict.kind is VerdictKind.UNEXPLAINED:
+        return False
+    return None
+
+
 def follow(
     permit: Permit, verdict: Verdict, now: float, concurrency: AdaptiveLimit, unexplained_s: float
 ) -> float | None:

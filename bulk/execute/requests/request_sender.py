@@ -35,6 +35,7 @@ from bulk.govern.concurrency.send_rate import SendRate
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Permit
 from bulk.govern.poll_intervals import PollIntervals
+from bulk.govern.reactions import may_be_too_fast
 from bulk.govern.user_limits import Draining
 from bulk.model import BodyFile, Effect, ErrorCode, Failure, FailureKind, Media, Outcome, Reply, Request
 from bulk.platform.cache.cache_entry import BY_DATE, BY_ETAG, CacheEntry
@@ -90,7 +91,11 @@ class RequestSender:
         rate = self._reads if request.effect is _READ else self._writes
         if rate.is_bound:
             permit = await self._in_turn(rate, context, permit)
-        if self._own_limits.told:
+        if self._own_limits.is_any:
+            given_up = self._own_limits.given_up(request, self._clock.monotonic())
+            if given_up is not None:
+                governor.return_unused(permit)
+                return Tried(*given_up)
             permit = await self._behind_others(request, context, permit)
         # a stored answer belongs to the token that got it: after a renewal no stored answer is used, unless it is known
         # whose the token is (failures.md row 37)
@@ -158,17 +163,17 @@ class RequestSender:
     def _judged(self, request: Request, permit: Permit, answer: Reply, reply: Reply) -> Verdict:
         """Return the verdict on `reply`, which is `answer` or what it confirms; tell governor and transport."""
         verdict = classify(request, reply, self._vendor)
-        if verdict.retry_after_s is not None or self._own_limits.told:
+        if verdict.retry_after_s is not None or self._own_limits.is_any:
             good, in_flight, now = (
                 self._governor.good_answers,
                 self._governor.concurrency.in_flight,
                 self._clock.monotonic(),
             )
-            verdict = self._own_limits.judged(request, verdict, good, in_flight, now)
+            verdict = self._own_limits.judged(request, verdict, reply, good, in_flight, now)
         rate = self._reads if request.effect is _READ else self._writes
         rate.answers += 1
-        if verdict.kind is VerdictKind.THROTTLED:
-            rate.refused(permit.granted, self._clock.monotonic())
+        if verdict.kind is not _ACCEPTED and (is_sure := may_be_too_fast(verdict, reply)) is not None:
+            rate.refused(permit.granted, self._clock.monotonic(), is_sure=is_sure)
         self._governor.answered(permit, answer, verdict)
         if verdict.kind is VerdictKind.BAD_RESPONSE:
             self._transport.distrust()

@@ -1,18 +1,35 @@
 """How fast requests may leave where something before the platform limits their rate, and names no time. Pure.
 
-A front end answers 429 to what comes too fast, at once and without a word. How many requests are in flight does not
-matter to it. So requests then leave one after the other, at first more slowly than they were served lately. The rate
+A front end refuses what comes too fast, at once and without a word. How many requests are in flight does not matter to
+it. So requests then leave one after the other, at first more slowly than they were served lately. The rate
 doubles until it is refused. From then on it goes back to where it was refused, stays near for a while, and goes beyond
 it, ever faster, until requests are refused again. That way is the one of CUBIC (RFC 9438 §4.2). A rate that is not used
 does not grow, nor does one with which nothing is served. Where no request has to wait any more, all leave as before.
+
+Refusals may have another cause than the rate. Where the rate was halved again and again, and is refused in the same
+measure, it goes back to where it was, and that share is put up with from then on. Where refusals come only as the rate
+grows, less and less is. A refusal that may mean an outage, or too many in flight, counts where others are served
+meanwhile, and only after some seconds.
 Source: design.md §4.
 """
 
 import math
 from dataclasses import dataclass
 
-USUAL, USUAL_WHEN_BOUND, ALARM = 0.05, 0.02, 3.0
-"""It takes more than ALARM refusals (count) beyond the usual share of all answers to be a sign."""
+USUAL, ALARM = 0.04, 3.0
+"""It takes more than ALARM refusals (count) beyond the usual share of all answers to be a sign, and more where more is
+put up with."""
+HALVINGS, MOST = 2, 0.5
+"""After this many falls by half in a row (count), the next is an experiment, unless a share of MOST was refused:
+that is never put up with."""
+EVIDENCE, FEW = 12.0, 4.0
+"""An experiment runs until this many refusals would have come, had half the rate changed nothing, or FEW, if none has
+come (count)."""
+ALIKE, ROOM, LEAST_ROOM = 0.4, 2.0, 0.02
+"""The rate is not the cause where half of it leaves at least ALIKE of the share of refusals. ROOM times that share is
+put up with then, and LEAST_ROOM more."""
+UNSURE_S = 3.0
+"""Refusals that may have another cause count after this time (seconds); so do others where nothing is served."""
 SHORTEST_S, LONGEST_S = 0.25, 10.0
 """A rate is measured for at least SHORTEST_S before it counts, and for LONGEST_S at most (seconds)."""
 BEGIN, FALL, FALL_SOON, SOON = 0.9, 0.85, 0.5, 0.5
@@ -33,8 +50,6 @@ FREE = 6.0
 MEMORY, LATE, USED = 0.1, 4.0, 1.3
 """A rate is used where the mean time between two requests is at most USED times what it should be. The newest time
 counts for MEMORY of the mean, and as LATE times what it should be at most."""
-JUMP = 1.5
-"""The rate grows by no more than this factor from one request to the next."""
 SLACK_S = 0.01
 """A request that leaves late by this time does not make the next ones leave late (seconds)."""
 
@@ -48,12 +63,20 @@ class SendRate:
         is_bound: requests have to wait for their turn (`wait_s`, `take`).
         ceiling: the rate that was refused (per second); 0: none was. low: the rate after the last fall, or the one that
             doubles (per second).
+        usual: share of refusals that is put up with.
+        _before: share of refusals before the experiment that is under way; 0: none is.
+        _halvings: falls by half in a row (count); _top: the rate before the first of them (per second).
     """
 
     answers: int = 0
     is_bound: bool = False
     ceiling: float = 0.0
     low: float = LEAST_PER_S
+    usual: float = 0.0
+    _before: float = 0.0
+    _halvings: int = 0
+    _top: float = 0.0
+    _mixed_at: float = -math.inf
     _excess: float = 0.0
     _bad: int = 0
     _refused: int = 0
@@ -69,39 +92,81 @@ class SendRate:
     _taken_at: float = 0.0
     _next_at: float = 0.0
 
-    def refused(self, sent_at: float, now: float) -> None:
-        """Note that a request that left at `sent_at` was refused; it is among `answers` already."""
+    def refused(self, sent_at: float, now: float, *, is_sure: bool = True) -> None:
+        """Note that a request that left at `sent_at` was refused; it is among `answers` already.
+
+        Args:
+            is_sure: nothing but the rate can be the reason.
+        """
         good, self._last = self.answers - self._last - 1, self.answers
         self._refused += 1
         if sent_at < self._fell_at:
             return  # it left at the rate before
-        usual = USUAL_WHEN_BOUND if self.is_bound else USUAL
-        self._excess = max(0.0, self._excess - usual * good)
+        if self._before:
+            self._bad += 1
+            if self._bad >= EVIDENCE and self._bad >= MOST * (self.answers - self._from):
+                self._fall(now, self._rate * FALL_SOON)
+            return
+        usual = max(self.usual, USUAL)
+        alarm = ALARM * (1.0 + 4.0 * usual)
+        self._excess = max(0.0, min(self._excess, alarm) - usual * good)
         if not self._excess or (not self.is_bound and now - self._since > LONGEST_S):
             self._begin(now, self.answers - 1)
         self._excess += 1.0
         self._bad += 1
-        if self._excess > ALARM:
+        if self._excess > alarm and (is_sure or self.is_bound or self._is_mixed(good, now)):
             self._alarm(now)
+
+    def _is_mixed(self, good: int, now: float) -> bool:
+        """Return whether refusals came between good answers for a while: in an outage none is served, and where too
+        many are in flight, fewer of them end it."""
+        if good:
+            self._mixed_at = now
+        return now - self._since >= UNSURE_S and now - self._mixed_at < SHORTEST_S
 
     def _begin(self, now: float, answers: int) -> None:
         self._from, self._since, self._bad, self._excess = answers, now, 0, 0.0
 
     def _alarm(self, now: float) -> None:
-        served, took_s = self.answers - self._from - self._bad, now - self._since
+        count, took_s = self.answers - self._from, now - self._since
+        served, share = count - self._bad, self._bad / count
         if self.is_bound:
             is_soon = now - self._grown_from < SOON * self._back_s()
             if served or not self.ceiling:
                 self.ceiling = self._rate
-            self._fall(now, self._rate * (FALL_SOON if is_soon else FALL))
-        elif took_s >= SHORTEST_S and served:
+            is_halved = is_soon or self.usual > USUAL
+            if not is_soon:  # refusals came as the rate grew: it may be that no other cause is left
+                self.usual *= 0.5
+            if not self._halvings:
+                self._top = self._rate
+            self._fall(now, self._rate * (FALL_SOON if is_halved else FALL))
+            if is_halved and self._halvings >= HALVINGS and share < MOST:
+                self._before = share
+            self._halvings = self._halvings + 1 if is_halved else 0
+        elif took_s >= (SHORTEST_S if served else UNSURE_S):
             self.is_bound, self.ceiling = True, 0.0
             self._fall(now, BEGIN * served / took_s)
+
+    def _judge(self, now: float) -> None:
+        """Judge whether half the rate is refused in the same measure as before: then that has another cause, and the
+        rate goes back to where it was."""
+        count = self.answers - self._from
+        expected = self._before * count
+        if expected < (EVIDENCE if self._bad else FEW):
+            return
+        share, self._before, self._grown_from = self._bad / count, 0.0, now
+        if self._bad >= ALIKE * expected:
+            self.usual = min(MOST, ROOM * share + LEAST_ROOM)
+            rate, self.ceiling, self._halvings = self._top, 0.0, 0
+            self._fall(now, rate)
+        else:
+            self._begin(now, self.answers)
 
     def _fall(self, now: float, per_s: float) -> None:
         self.low = self._rate = max(LEAST_PER_S, per_s)
         self.ceiling = self.ceiling and max(self.ceiling, self.low)
         self._fell_at = self._grown_from = now
+        self._before = 0.0
         self._silent_s, self._served = 0.0, self.answers - self._refused
         self._begin(now, self.answers)
 
@@ -111,7 +176,7 @@ class SendRate:
 
     def _aim(self, now: float) -> float:
         """Return the rate that is to be reached (per second)."""
-        if not self.ceiling:
+        if not self.ceiling or self._before:
             return self.low
         back_s = self._back_s()
         way = (now - self._grown_from) / back_s - 1.0
@@ -129,6 +194,8 @@ class SendRate:
         self._lateness += MEMORY * (min(LATE, since_s * self._rate) - self._lateness)
         if self.answers - self._refused == self._served:  # nothing was served since the fall
             self._grown_from, self._silent_s = now, now - self._fell_at
+        elif self._before:
+            self._judge(now)
         elif self._lateness > USED:
             self._grown_from = min(now, self._grown_from + since_s)
             if now - self._fell_at > FREE * self._back_s():
@@ -137,5 +204,5 @@ class SendRate:
                 return
         elif not self.ceiling:
             self.low *= math.exp2(min(1.0 / DOUBLED_REQUESTS, since_s / DOUBLED_S))
-        self._rate = min(JUMP * self._rate, self._aim(now))
+        self._rate = self._aim(now)
         self._next_at = max(self._next_at, now - SLACK_S) + 1.0 / self._rate

@@ -131,6 +131,41 @@ def test_a_few_refusals_bind_nothing() -> None:
     assert per_s > 0.9 * 64 / SERVICE_S
 
 
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2])
+def test_what_is_refused_at_random_slows_nothing_down(share: float) -> None:
+    """Half the rate is refused in the same measure: so the rate is not the reason, and comes back soon."""
+    dice = random.Random(7)
+    per_s, _ = played(lambda _: dice.random() >= share, 50.0, 25.0, most=8)
+    assert per_s > 0.8 * 8 / SERVICE_S
+
+
+def test_a_limit_among_refusals_at_random_is_found() -> None:
+    """It is told from them by what comes of half the rate."""
+    dice, front_end = random.Random(7), leaky(40.0, 10.0)
+    per_s, refused = played(lambda now: dice.random() >= 0.1 and front_end(now), 90.0, 30.0, most=16)
+    assert per_s > 0.7 * 40.0
+    assert refused < 0.6
+
+
+def of_two_meanings(mixed: bool, seconds: float) -> SendRate:
+    """What comes of refusals that may have another reason: half of 100 answers a second, or all that are sent after
+    the first tenth of a second."""
+    one = SendRate()
+    for number in range(int(100 * seconds)):
+        now = 10.0 + number / 100
+        one.answers += 1
+        if number % 2 if mixed else number > 10:
+            one.refused(now - 0.01, now, is_sure=False)
+    return one
+
+
+def test_an_outage_is_no_limit_of_the_rate() -> None:
+    """Refusals that may have another reason count where others are served meanwhile, and only after some seconds."""
+    assert not of_two_meanings(mixed=False, seconds=8.0).is_bound
+    assert not of_two_meanings(mixed=True, seconds=2.0).is_bound
+    assert of_two_meanings(mixed=True, seconds=4.0).is_bound
+
+
 @settings(max_examples=25)
 @given(answers=st.lists(st.tuples(st.booleans(), st.floats(0.0, 5.0)), max_size=60))
 def test_whatever_is_answered_requests_leave(answers: list[tuple[bool, float]]) -> None:
