@@ -8,8 +8,8 @@ does not grow, nor does one with which nothing is served. Where no request has t
 
 Refusals may have another cause than the rate. Where the rate was halved again and again, and is refused in the same
 measure, it goes back to where it was, and that share is put up with from then on. Where refusals come only as the rate
-grows, less and less is. A refusal that may mean an outage, or too many in flight, counts where others are served
-meanwhile, and only after some seconds.
+grows, or are most of the answers, less and less is. A refusal that may mean an outage, or too many in flight, counts
+where others are served meanwhile, and only after some seconds.
 Source: design.md §4.
 """
 
@@ -25,7 +25,7 @@ that is never put up with."""
 EVIDENCE, FEW = 12.0, 4.0
 """An experiment runs until this many refusals would have come, had half the rate changed nothing, or FEW, if none has
 come (count)."""
-ALIKE, ROOM, LEAST_ROOM = 0.4, 2.0, 0.02
+ALIKE, ROOM, LEAST_ROOM = 0.5, 2.0, 0.02
 """The rate is not the cause where half of it leaves at least ALIKE of the share of refusals. ROOM times that share is
 put up with then, and LEAST_ROOM more."""
 UNSURE_S = 3.0
@@ -135,7 +135,7 @@ class SendRate:
             if served or not self.ceiling:
                 self.ceiling = self._rate
             is_halved = is_soon or self.usual > USUAL
-            if not is_soon:  # refusals came as the rate grew: it may be that no other cause is left
+            if not is_soon or share >= MOST:  # the rate is the cause of these: it may be that no other one is left
                 self.usual *= 0.5
             if not self._halvings:
                 self._top = self._rate
