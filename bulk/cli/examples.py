@@ -21,10 +21,11 @@ def copy_examples(folder: Path) -> None:
         settle(folder)
         if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
             raise UsageError(f"{folder} exists already, and nothing is overwritten: name a new folder")
-        ignored = shutil.ignore_patterns("*.py", "__pycache__")
         with arriving(folder) as part:
-            shutil.copytree(examples, part, ignore=ignored, dirs_exist_ok=True)
-    except shutil.Error as error:
-        raise UsageError(f"{folder}: can't be written: {error.args[0][0][2]}; name another folder") from None
+            for file in examples.rglob("*"):
+                if file.is_file() and file.suffix != ".py" and "__pycache__" not in file.parts:
+                    place = part / file.relative_to(examples)
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(file, place)
     except OSError as error:
         raise UsageError(f"{folder}: can't be written: {error.strerror}; name another folder") from None

@@ -63,3 +63,13 @@ def test_examples_are_copied_once(tmp_path: Path) -> None:
     assert (tmp_path / "bulk-examples/migration.yaml").read_text() == "mine"
     (tmp_path / "empty").mkdir()
     assert home.run("examples", "empty").exit_code == 0
+
+
+def test_examples_that_can_not_be_written_leave_nothing(tmp_path: Path) -> None:
+    """The message says why in words, and half of the examples are not there."""
+    home = Home(tmp_path)
+    command = "export PYTHONDONTWRITEBYTECODE=1; unset COVERAGE_PROCESS_CONFIG; ulimit -f 1; bulk examples"
+    refused = home.run_typed(command, home.environment())
+    assert (refused.exit_code, refused.out) == (2, "")
+    assert refused.err == "bulk: bulk-examples: can't be written: File too large; name another folder\n"
+    assert not list(tmp_path.iterdir())
