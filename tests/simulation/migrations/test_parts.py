@@ -9,10 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from bulk.engine.migrations.undo import write_undo
-from bulk.engine.surroundings import Surroundings
-from bulk.manifest.reading import Overrides
 from tests.simulation.migrations.platform_state import FLAGS, LINK, SEED_DATA, Platform, PlatformState
+from tests.simulation.migrations.undoing import written_undo
 from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.wire.fates import FINE, Fate, answer
 from tests.simulation.world import World, simulate, world
@@ -153,24 +151,19 @@ def _refuses(made: World, part: tuple[str, ...], times: int = 1) -> None:
     made.network.listeners.append(leave)
 
 
-async def _undo(made: World, manifest: Path) -> Path:
+async def _done_in_part(made: World, part: Part, *, times: int = 1) -> Path:
+    """Run a manifest of one item that is refused `times` times and of which the first try does a part; return it."""
+    _refuses(made, part.part, times=times)
+    manifest = made.write("run", {"job": {"operation": part.operation, "items": [part.item]}}, LIMITS)
+    assert (await made.run(manifest)).exit_code in (1, 6)
+    return manifest
+
+
+async def _undo(made: World, manifest: Path) -> None:
     """Write the undo of a run and run it."""
     out = manifest.with_name("undo.yaml")
-    connector = made.network.connector()
-    around = Surroundings(clock=made.clock, dice=random.Random(1), disk=made.disk, connector=connector)
-    try:
-        await write_undo(
-            made.run_dir(manifest),
-            out,
-            overrides=Overrides(),
-            display=made.display(),
-            environ=made.environ,
-            surroundings=around,
-        )
-    finally:
-        await connector.close()
+    await written_undo(made, made.run_dir(manifest), out, random.Random(1))
     assert (await made.run(out)).exit_code == 0, made.lines(out)
-    return out
 
 
 @pytest.mark.parametrize("overwrites", [False, True], ids=["retry", "retry --overwrite"])
@@ -182,9 +175,7 @@ def test_a_part_is_taken_back_with_the_rest(folder: Path, what: str, overwrites:
     async def main() -> None:
         async with world(folder, seed_data=SEED_DATA) as made:
             before = _put(made, part.before)
-            _refuses(made, part.part)
-            manifest = made.write("run", {"job": {"operation": part.operation, "items": [part.item]}}, LIMITS)
-            assert (await made.run(manifest)).exit_code in (1, 6)
+            manifest = await _done_in_part(made, part)
             report = await made.retry(manifest, overwrites=overwrites)
             if report.exit_code == 6:  # whether that was somebody else can't be told: it is listed
                 assert (overwrites, part.is_told) == (False, False)
@@ -204,9 +195,7 @@ def test_what_somebody_else_had_set_comes_back_and_not_what_was_there_before(fol
     async def main() -> None:
         async with world(folder, seed_data=SEED_DATA) as made:
             _put(made, part.before)
-            _refuses(made, part.part)
-            manifest = made.write("run", {"job": {"operation": part.operation, "items": [part.item]}}, LIMITS)
-            assert (await made.run(manifest)).exit_code in (1, 6)
+            manifest = await _done_in_part(made, part)
             _put(made, part.theirs)
             assert (await made.retry(manifest, overwrites=True)).exit_code == 0
             await _undo(made, manifest)
@@ -225,9 +214,7 @@ def test_what_was_refused_again_is_still_done_in_part(folder: Path, what: str) -
     async def main() -> None:
         async with world(folder, seed_data=SEED_DATA) as made:
             before = _put(made, part.before)
-            _refuses(made, part.part, times=3)
-            manifest = made.write("run", {"job": {"operation": part.operation, "items": [part.item]}}, LIMITS)
-            assert (await made.run(manifest)).exit_code == 1
+            manifest = await _done_in_part(made, part, times=3)
             (first,) = made.lines(manifest)
             for overwrites in (True, False):
                 assert (await made.retry(manifest, overwrites=overwrites)).exit_code == 1
@@ -248,9 +235,7 @@ def test_a_part_outlives_a_kill_in_the_middle_of_its_retry(folder: Path, what: s
     async def main() -> None:
         async with world(folder, seed_data=SEED_DATA) as made:
             before = _put(made, part.before)
-            _refuses(made, part.part)
-            manifest = made.write("run", {"job": {"operation": part.operation, "items": [part.item]}}, LIMITS)
-            assert (await made.run(manifest)).exit_code == 1
+            manifest = await _done_in_part(made, part)
             with anyio.CancelScope() as scope:
                 made.network.watchers.append(lambda exchange: scope.cancel() if exchange.is_write else None)
                 await made.retry(manifest, overwrites=True)

@@ -25,6 +25,7 @@ from tests.simulation.migrations.work import NUMBERS, RENAMED, Migration
 from tests.simulation.schedules import SETTLE_S, TIMEOUT_S
 from tests.simulation.stage import Stage
 from tests.simulation.wire.weather import Weather
+from tests.simulation.world import World
 
 QUIET_S: Final = 120.0
 """By then what was sent has arrived, and what is done in the background is done (virtual seconds)."""
@@ -150,21 +151,7 @@ class Undoing:
         raise AssertionError("the bytes could not be read")
 
     async def _undone(self, run_dir: Path, out: Path) -> int:
-        made = self.stage.world
-        connector = made.network.connector()
-        around = Surroundings(clock=made.clock, dice=random.Random(self.seed), disk=made.disk, connector=connector)
-        try:
-            found = await write_undo(
-                run_dir,
-                out,
-                overrides=Overrides(),
-                display=made.display(),
-                environ=made.environ,
-                surroundings=around,
-            )
-        finally:
-            await connector.close()
-        return found.items
+        return await written_undo(self.stage.world, run_dir, out, random.Random(self.seed))
 
     def _befall(self, platform: Platform) -> None:
         """Somebody else changes some of what the migration has changed."""
@@ -235,6 +222,24 @@ class Undoing:
             assert is_theirs, f"{line['job']} {line['item']}: {line['error']}"
             self.passed.refused += 1
         return things
+
+
+async def written_undo(made: World, run_dir: Path, out: Path, dice: random.Random) -> int:
+    """Write what takes a run back to `out`, as `bulk undo` does; return how many items it has."""
+    connector = made.network.connector()
+    around = Surroundings(clock=made.clock, dice=dice, disk=made.disk, connector=connector)
+    try:
+        found = await write_undo(
+            run_dir,
+            out,
+            overrides=Overrides(),
+            display=made.display(),
+            environ=made.environ,
+            surroundings=around,
+        )
+    finally:
+        await connector.close()
+    return found.items
 
 
 def _is_of(key: Key, things: Iterable[Key]) -> bool:
