@@ -34,7 +34,6 @@ from bulk.bundle.item_files import file_check_of
 from bulk.capabilities import Combinable, secret_fields
 from bulk.check import request_savings
 from bulk.check.conflicts import ConflictFinder, Spot, conflicts, decides, notes_on_names, told
-from bulk.check.empty_files import no_items
 from bulk.check.item_keys import KeyFinder, Unmatched
 from bulk.check.repeated_ids import IdFinder
 from bulk.check.saved_names import SavedPaths, same_file
@@ -211,7 +210,7 @@ class _JobChecking:
                 self._check_rows(self._inline())
                 if not self._job.items and not self._job.allow_empty:
                     self._flaws.add(
-                        self._place, self._job.items_line, f"jobs.{self._job.name}.items", no_items(self._job)
+                        self._place, self._job.items_line, f"jobs.{self._job.name}.items", _no_items(self._job)
                     )
             else:
                 try:
@@ -239,7 +238,7 @@ class _JobChecking:
             self._check_rows(file.rows(), marks)
             digest = file.finish()
         if not self._count and not job.allow_empty:
-            self._flaws.add(self._place, 0, "", no_items(job, file.size))
+            self._flaws.add(self._place, 0, "", _no_items(job, file.size))
         return SourceCheck(file.size, file.mtime_ns, digest, marks.kept if marks is not None else ())
 
     def _inline(self) -> Iterator[list[Row]]:
@@ -381,3 +380,17 @@ class _JobChecking:
             )
             self._flaws.add(self._place, line, min(secrets), message)
         return msgspec.json.encode(item_secrets.without(item, secrets))
+
+
+def _no_items(job: Job, size: int = 0) -> str:
+    """Return the flaw of an items file, or of a list in the manifest, that holds no items.
+
+    A pipeline that had nothing to write looks like one that broke.
+
+    Args:
+        size: size of the file (bytes).
+    """
+    what = "holds no items" if size else "is empty"
+    if size and job.items_path is not None and job.items_path.suffix == ".csv":
+        what = "holds a header and no items"
+    return f"{what}: add some, or write allow_empty: true into the job {job.name}, where that is fine"

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from bulk.cli import errors, event_loop, logs, output
-from bulk.cli.options import CACHE, DISPLAYS
-from bulk.cli.out_file import try_out
+from bulk.cli.options import CACHE, DISPLAYS, try_out
 from bulk.errors import BulkError, Interrupted, UsageError
 from bulk.exit_codes import STOPPED_EARLY, ExitCode
 

@@ -17,6 +17,7 @@ from bulk.errors import UsageError
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
 
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 VENDORS = ("service", "github")
@@ -306,3 +307,23 @@ def _credentials(texts: tuple[str, ...]) -> dict[str, str]:
             raise UsageError(f"--credential: the credential {name!r} is given twice")
         sources[name] = source
     return sources
+
+
+def try_out(option: str, path: Path) -> None:
+    """Try whether a file can be written in the place that `option` names; what is there stays as it is.
+
+    Raises:
+        UsageError: it can't: the message says why, and the way out.
+    """
+    from bulk.storage.private_files import try_replacing
+
+    if path.is_dir():
+        raise UsageError(f"{option} {path}: is a folder; name a file")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{option} {path}: is not a regular file; name another one")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{option} {path}: {path.parent} is not a folder; make it, or name another file")
+    try:
+        try_replacing(path)
+    except OSError as error:
+        raise UsageError(f"{option} {path}: can't be written: {error.strerror}; name another file") from None

@@ -31,7 +31,7 @@ from bulk.cluster.keeping import Keeper, ShardLedger, stop_run
 from bulk.cluster.left_alone import AGAIN_S, SOON_S, LeftAlone, Outage
 from bulk.cluster.packing import refuse_what_stays_here, unpacked
 from bulk.cluster.stored_waves import StoredWaves
-from bulk.engine.execution import Prepared, credentials_of, prepare
+from bulk.engine.execution import Prepared, prepare
 from bulk.engine.perform import perform
 from bulk.engine.run import Run
 from bulk.engine.surroundings import Surroundings
@@ -40,7 +40,7 @@ from bulk.execute.resume_state import ResumeState
 from bulk.execute.writes.late_writes import LateWrites
 from bulk.execute.writes.recent_writes import RecentCreations, RecentWrites
 from bulk.exit_codes import ExitCode
-from bulk.platform.auth.app_credential import AnyCredential
+from bulk.platform.auth.manifest_credentials import AnyCredential, credentials_of
 from bulk.schedule.job_progress import JobProgress
 from bulk.status import Silence
 from bulk.storage.private_files import DIRECTORY_MODE, stopped

@@ -20,7 +20,7 @@ from bulk.engine.again import Again
 from bulk.engine.credentials.asked_limits import ToldLimits, ask_limits
 from bulk.engine.credentials.credential_check import lacking_scopes
 from bulk.engine.credentials.payers import Payers, budgets_of, find_payers, together
-from bulk.engine.execution import MANIFEST, check_items, credentials_of, execute
+from bulk.engine.execution import MANIFEST, check_items, execute
 from bulk.engine.origin import Origin
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import RunDirectoryError
@@ -30,6 +30,7 @@ from bulk.ledger.directory import unusable
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest, read_platform
 from bulk.platform.auth.credentials import Credential
+from bulk.platform.auth.manifest_credentials import credentials_of
 from bulk.report.record import Report
 from bulk.status import BucketStatus, Display, Silence
 from bulk.storage.disk_threads import beside
@@ -172,9 +173,7 @@ def _refuse_unread_stdin(manifest: Manifest, run_dir: Path) -> None:
             )
 
 
-async def plan_manifest(
-    path: Path, *, overrides: Overrides, environ: Mapping[str, str], stdin: BinaryIO | None = None
-) -> Plan:
+async def plan_manifest(path: Path, *, overrides: Overrides, environ: Mapping[str, str]) -> Plan:
     """Check a manifest, and return what its run costs and when it would end.
 
     Only `GET /rate_limit` is sent, and for pools and Apps the requests that find their payers. Where the end depends on
@@ -187,7 +186,7 @@ async def plan_manifest(
     clock = Clock()
     manifest = read_manifest(path, overrides, environ)
     with scratch_folder("plan") as workspace:
-        checked = await check_items(manifest, workspace, Silence(), clock, stdin)
+        checked = await check_items(manifest, workspace, Silence(), clock, None)
         used = sorted({job.credential for job in manifest.jobs})
         categories = {(job.credential, job.operation.category) for job in manifest.jobs}
         credentials = credentials_of(manifest, environ, clock)

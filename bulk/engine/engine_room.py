@@ -22,7 +22,7 @@ from bulk.govern.rate_limit_poller import ASK_LIMITS, RateLimitPoller
 from bulk.govern.user_limits import UserLimits
 from bulk.manifest.manifest import Limits, Platform
 from bulk.model import Failure, Reply
-from bulk.platform.auth.app_credential import AnyCredential
+from bulk.platform.auth.manifest_credentials import AnyCredential
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.bodies.body_reader import BodyReader
 from bulk.platform.cache.validators import ValidatorStore

@@ -48,9 +48,8 @@ from bulk.ledger.opening import refuse_other_run
 from bulk.ledger.records import RunIdentity
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
-from bulk.platform.auth.app_credential import AnyCredential
 from bulk.platform.auth.credentials import Credential
-from bulk.platform.auth.making import made
+from bulk.platform.auth.manifest_credentials import AnyCredential, credentials_of
 from bulk.redaction import redact
 from bulk.report.exploration import explore
 from bulk.report.fold import Report, fold, tally_of_a_running
@@ -287,16 +286,6 @@ def _bind(ledger: Ledger, origin: Origin, manifest: Manifest, parts: FreshParts)
     parts.settle()
     _name(ledger.run_dir, origin, manifest)
     ledger.bind_parts()
-
-
-def credentials_of(manifest: Manifest, environ: Mapping[str, str], clock: Clock) -> dict[str, AnyCredential]:
-    """Return the credentials of a manifest by their names; no token is read yet."""
-    folder = manifest.path.resolve().parent
-    platform = manifest.platform
-    return {
-        name: made(name, source, platform.base_url, environ, folder, clock)
-        for name, source in platform.credentials.items()
-    }
 
 
 async def check_items(

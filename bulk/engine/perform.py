@@ -11,7 +11,7 @@ from bulk.errors import BulkError
 from bulk.execute.resume_state import ResumeState
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.protocol import RunLedger
-from bulk.platform.auth.app_credential import AnyCredential
+from bulk.platform.auth.manifest_credentials import AnyCredential
 from bulk.report.render.formatting import duration
 from bulk.report.tally import Tally
 from bulk.status import Display

@@ -45,7 +45,7 @@ from bulk.ledger.protocol import RunLedger
 from bulk.ledger.records import Action, Minute, Record, StoredTally
 from bulk.manifest.manifest import Job, Limits
 from bulk.model import ErrorCode, Outcome
-from bulk.platform.auth.app_credential import AnyCredential
+from bulk.platform.auth.manifest_credentials import AnyCredential
 from bulk.platform.cache.sent_writes import SentWrites
 from bulk.report.tally import Tally
 from bulk.report.timeline import Timeline

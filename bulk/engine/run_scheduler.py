@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from bulk.bundle.checked import Checked
 from bulk.execute.job_streams import JobStreams
 from bulk.execute.resume_state import ResumeState
-from bulk.platform.auth.app_credential import AnyCredential, apps_of
+from bulk.platform.auth.manifest_credentials import AnyCredential, apps_of
 from bulk.schedule.job_progress import Board
 from bulk.schedule.keyed_scheduler import KeyedScheduler
 from bulk.schedule.routed_scheduler import RoutedScheduler

@@ -54,9 +54,9 @@ class SourceFlaw(ValueError):
         self.message, self.line, self.field = message, line, field
 
 
-def bad(line: int, message: str, field: str = "") -> Bad:
-    """Return a row with one flaw."""
-    return Bad(((line, ItemFlaw(field, message)),))
+def bad(line: int, message: str) -> Bad:
+    """Return a row with one flaw, which is of no field."""
+    return Bad(((line, ItemFlaw("", message)),))
 
 
 def decoded(data: bytes | bytearray, line: int = 1) -> str:

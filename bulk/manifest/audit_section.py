@@ -104,7 +104,7 @@ def _target(part: Fields, number: int, node: Node, folder: Path) -> Target:
         source=fields.text("to", "", lambda text: _source(text, folder)),
         command=command,
         on=fields.scalar("on", EVENTS, lambda given: _words(given, EVENTS)),
-        details=fields.flag("details", False),
+        details=fields.flag("details"),
         remind_s=fields.scalar("remind", None, _days_s),
     )
     if fields.is_object and ("to" in fields) == ("command" in fields):

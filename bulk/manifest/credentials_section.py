@@ -108,7 +108,7 @@ def _of_map(given: Fields, folder: Path) -> str:
             source = text_of("login", LoginSpec(name)) if name else ""
         case _:
             members = tuple(_texts(given, "pool"))
-            writes = given.flag("writes", False)
+            writes = given.flag("writes")
             source = text_of("pool", PoolSpec(members, writes)) if members else ""
     given.finish()
     return source

@@ -85,9 +85,9 @@ class Fields:
         """Return the value of `field`, which has to be one of `choices`."""
         return self.scalar(field, default, lambda given: one_of(given, choices))
 
-    def flag(self, field: str, default: bool) -> bool:
-        """Return the value of `field`, which has to be true or false."""
-        return self.scalar(field, default, _flag)
+    def flag(self, field: str) -> bool:
+        """Return the value of `field`, which has to be true or false; False where it is not given."""
+        return self.scalar(field, False, _flag)
 
     def scalar(self, field: str, default: T, read: Callable[[object], T]) -> T:
         """Return the value of `field`, as `read` converts it; `read` raises ValueError with what was expected."""

@@ -90,7 +90,7 @@ def platform_of(part: Fields, folder: Path, overrides: Overrides, environ: Mappi
     Raises:
         UsageError: a value of the command line or the environment can't be used.
     """
-    is_insecure = part.flag("allow_insecure_http", False)
+    is_insecure = part.flag("allow_insecure_http")
 
     def url(text: str) -> str:
         return platform_section.base_url(text, allow_insecure_http=is_insecure)
@@ -99,7 +99,7 @@ def platform_of(part: Fields, folder: Path, overrides: Overrides, environ: Mappi
     vendor = part.choice("vendor", VENDORS[0], VENDORS)
     vendor = _first(vendor, "--vendor", overrides.vendor, "BULK_VENDOR", environ, lambda text: one_of(text, VENDORS))
     ca_bundle = part.scalar("ca_bundle", None, lambda given: _file(given, folder))
-    trust_env = part.flag("trust_env", False)
+    trust_env = part.flag("trust_env")
     credentials, replaced = _credentials(part, folder, overrides, environ)
     found = Platform(
         base_url=base_url,

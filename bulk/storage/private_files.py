@@ -65,16 +65,13 @@ def open_regular(
     return fd
 
 
-def read_regular(path: Path, most: int = -1, *, follows: bool = True) -> bytes:
-    """Return the content of a regular file, at most `most` bytes of it (-1: all).
-
-    Args:
-        follows: the last part of the name may be a symbolic link.
+def read_regular(path: Path, most: int = -1) -> bytes:
+    """Return the content of a regular file, at most `most` bytes of it (-1: all); `path` may be a symbolic link.
 
     Raises:
         OSError: see `open_regular`.
     """
-    with open(open_regular(path, follows=follows), "rb") as file:
+    with open(open_regular(path, follows=True), "rb") as file:
         return file.read(most)
 
 

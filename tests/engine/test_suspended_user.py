@@ -8,8 +8,8 @@ from aiohttp import web
 
 from bulk.clock import Clock
 from bulk.engine.credentials.credential_check import check_credentials
-from bulk.engine.execution import credentials_of
 from bulk.manifest.reading import Overrides, read_manifest
+from bulk.platform.auth.manifest_credentials import credentials_of
 
 SAID = "Sorry. Your account was suspended."
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from bulk.cli import output, sandbox_process
-from bulk.cli.examples import copy_examples
+from bulk.cli.commands.examples import copy_examples
 from bulk.cli.logs import Command
 from bulk.cli.options import DISPLAYS
 from bulk.clock import Clock

@@ -10,8 +10,7 @@ import click
 
 from bulk.cli import event_loop, output
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, as_json, overriding, refuse_without
-from bulk.cli.out_file import try_out
+from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, as_json, overriding, refuse_without, try_out
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:

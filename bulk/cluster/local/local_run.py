@@ -18,10 +18,10 @@ from bulk.clock import Clock
 from bulk.cluster.local.folder_beside import Beside
 from bulk.cluster.local.local_workers import LocalWorkers, Told
 from bulk.cluster.submission import followed
-from bulk.engine.execution import credentials_of
 from bulk.errors import BulkError, Interrupted
 from bulk.manifest.manifest import Manifest
 from bulk.platform.auth.credentials import Credential
+from bulk.platform.auth.manifest_credentials import credentials_of
 from bulk.status import Display
 from bulk.store import runs
 from bulk.store.connections import StoreConnection

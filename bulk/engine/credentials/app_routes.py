@@ -17,7 +17,6 @@ from bulk.manifest.manifest import Job
 from bulk.model import Failure, Reply, Request
 from bulk.operation import owner_of
 from bulk.platform.auth.app import App
-from bulk.platform.auth.app_credential import AnyCredential, PoolCredential, apps_of
 from bulk.platform.auth.credentials import Credential, interruptible
 from bulk.platform.auth.installations import (
     Installation,
@@ -26,6 +25,7 @@ from bulk.platform.auth.installations import (
     no_installation,
     path_of,
 )
+from bulk.platform.auth.manifest_credentials import AnyCredential, PoolCredential, apps_of
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.wire import Wire
 from bulk.schedule.job_progress import JobProgress

@@ -18,9 +18,9 @@ from bulk.manifest.manifest import Job, Manifest
 from bulk.model import Failure, Reply, Request
 from bulk.operation import Access
 from bulk.platform.auth.app import App
-from bulk.platform.auth.app_credential import AnyCredential, AppCredential, PoolCredential
 from bulk.platform.auth.credentials import interruptible
 from bulk.platform.auth.installations import Installation, Installations
+from bulk.platform.auth.manifest_credentials import AnyCredential, AppCredential, PoolCredential
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import VerdictKind, classify, date_from_headers, limits_from_body
 from bulk.platform.transport import Transport

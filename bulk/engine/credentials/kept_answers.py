@@ -19,8 +19,8 @@ from bulk.govern.rate_limit_poller import ASK_LIMITS, take_told, told_in
 from bulk.govern.unknown_payers import Told, UnknownPayer, asked_in_turn, join, parted
 from bulk.manifest.manifest import Platform
 from bulk.model import Failure, Reply, Request
-from bulk.platform.auth.app_credential import AnyCredential, AppCredential
 from bulk.platform.auth.credentials import Credential
+from bulk.platform.auth.manifest_credentials import AnyCredential, AppCredential
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.cache.validators import ValidatorStore
 from bulk.platform.wire import Wire

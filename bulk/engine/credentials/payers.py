@@ -25,9 +25,9 @@ from bulk.execute.job_streams import JobStreams
 from bulk.govern.permits.accounts import CredentialSource
 from bulk.manifest.manifest import Job
 from bulk.model import Reply
-from bulk.platform.auth.app_credential import AnyCredential, AppCredential, PoolCredential
 from bulk.platform.auth.credentials import Credential, interruptible
 from bulk.platform.auth.installations import Installation, InstallationSource, no_installation
+from bulk.platform.auth.manifest_credentials import AnyCredential, AppCredential, PoolCredential
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.transport import Transport
 from bulk.quantities import Share

@@ -24,9 +24,9 @@ from bulk.execute.job_streams import JobStreams
 from bulk.manifest.manifest import Job
 from bulk.model import Effect, Failure, Reply, Request
 from bulk.operation import AnyOperation, Item, owner_of
-from bulk.platform.auth.app_credential import AnyCredential, AppCredential, PoolCredential
 from bulk.platform.auth.credentials import interruptible
 from bulk.platform.auth.installations import InstallationSource, path_of
+from bulk.platform.auth.manifest_credentials import AnyCredential, AppCredential, PoolCredential
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import VerdictKind, accepted_permissions, classify
 from bulk.platform.transport import Transport

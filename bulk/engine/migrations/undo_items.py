@@ -9,11 +9,10 @@ from functools import cache
 from typing import Any, Final
 
 import msgspec
-import msgspec.inspect
 import orjson
+from msgspec import inspect
 
 from bulk.capabilities import CreatesNames, Irreversible, Undo, Undoable, secret_fields
-from bulk.engine.migrations.given_back import as_given
 from bulk.items.decoding import UNREADABLE, ItemReader, literal_secrets
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job
@@ -110,7 +109,7 @@ def _way_of(
         if isinstance(way, Undo) and _writes_mask(way):
             way = Irreversible(WITHHELD)
         elif isinstance(way, Undo) and (flaw := _flaw_of(way)):
-            given = msgspec.structs.replace(way, item=as_given(way.item, _kind_of(way.operation)))
+            given = msgspec.structs.replace(way, item=_as_given(way.item, _kind_of(way.operation)))
             way = given if not _flaw_of(given) else Irreversible(f"{NOT_GIVEN_BACK}: {flaw}", removes=way.comes_anew)
         return way, _lanes(operation, item), _removed(way) if isinstance(operation, CreatesNames) else none
     except (ValueError, TypeError, LookupError, AttributeError) as flaw:
@@ -160,3 +159,36 @@ def _removed(way: Undo | Irreversible) -> frozenset[str]:
 
 def _lanes(operation: AnyOperation, item: Item) -> frozenset[str]:
     return frozenset(f"{operation.resource} {lane.casefold()}" for lane in operation.lanes(item))
+
+
+_SWITCHES = {"0": False, "false": False, "1": True, "true": True}
+
+
+def _as_given(value: Any, kind: inspect.Type) -> Any:
+    """Return a value that a platform has shown as a field of this type takes it; if there is no such form, return it as
+    it is.
+
+    A platform may show a switch as 0, 1 or a text, a number as a text, and a word of a set in another case.
+    """
+    match kind:
+        case inspect.Metadata():
+            return _as_given(value, kind.type)
+        case inspect.UnionType():
+            forms = (_as_given(value, each) for each in kind.types)
+            return next((form for form in forms if form is not value), value)
+        case inspect.StructType() if isinstance(value, dict):
+            kinds = {field.encode_name: field.type for field in kind.fields}
+            return {name: _as_given(each, kinds[name]) if name in kinds else each for name, each in value.items()}
+        case inspect.ListType() if isinstance(value, list):
+            return [_as_given(each, kind.item_type) for each in value]
+        case inspect.LiteralType():
+            return next((word for word in kind.values if _folded(word) == _folded(value)), value)
+        case inspect.BoolType() if not isinstance(value, bool):
+            return _SWITCHES.get(_folded(value), value)
+        case inspect.IntType() if isinstance(value, str) and value.isascii() and value.isdigit():
+            return int(value)
+    return value
+
+
+def _folded(value: Any) -> str:
+    return str(value).strip().casefold()

@@ -18,7 +18,6 @@ from bulk.bundle.checked import Checked
 from bulk.check.checking import check
 from bulk.clock import Clock
 from bulk.engine.agreement.gates import cut
-from bulk.engine.execution import credentials_of
 from bulk.engine.rehearsal.measured import Measured
 from bulk.engine.rehearsal.model_platform import Model, ModelBudget, ModelWire
 from bulk.engine.rehearsal.shaped_operations import pending, shaped
@@ -30,6 +29,7 @@ from bulk.execute.writes.late_writes import LateWrites
 from bulk.execute.writes.recent_writes import RecentCreations, RecentWrites
 from bulk.ledger.records import Entry, Record
 from bulk.manifest.manifest import Job, Manifest
+from bulk.platform.auth.manifest_credentials import credentials_of
 from bulk.schedule.job_progress import JobProgress
 from bulk.status import Silence
 from bulk.storage.scratch import scratch_folder

@@ -9,15 +9,12 @@ import asyncio
 import heapq
 import selectors
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextvars import Context, copy_context
-from typing import Any, TypeVar, TypeVarTuple
-
-import anyio
+from typing import Any, TypeVarTuple
 
 from bulk.clock import Clock
 
-T = TypeVar("T")
 _Ts = TypeVarTuple("_Ts")
 START = 1_800_000_000.0
 """Wall time at the loop's time 0 (UTC epoch seconds)."""
@@ -204,8 +201,3 @@ class VirtualClock(Clock):
         """Return the processor time that was used (seconds): none, unless `each_look_s` is set."""
         self.used_s += self.each_look_s
         return self.used_s
-
-
-def run_virtual(function: Callable[..., Awaitable[T]], *args: Any) -> T:
-    """Run `function` in virtual time."""
-    return anyio.run(function, *args, backend_options={"loop_factory": VirtualLoop})

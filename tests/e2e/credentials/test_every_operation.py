@@ -12,9 +12,9 @@ from yarl import URL
 
 from bulk.clock import Clock
 from bulk.engine.credentials.credential_check import PUBLIC_ONLY, UNKNOWN, YES, check_credentials
-from bulk.engine.execution import credentials_of
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.operation import find, names
+from bulk.platform.auth.manifest_credentials import credentials_of
 from bulk.sandbox import Settings, running
 
 KINDS: dict[str, dict[str, Any]] = {

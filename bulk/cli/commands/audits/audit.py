@@ -10,8 +10,7 @@ from click.shell_completion import CompletionItem
 
 from bulk.cli import errors, foreground, output
 from bulk.cli.logs import Command
-from bulk.cli.options import CACHE, LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding
-from bulk.cli.out_file import try_out
+from bulk.cli.options import CACHE, LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding, try_out
 from bulk.errors import RunDirectoryError, UsageError
 from bulk.exit_codes import STOPPED_EARLY
 

@@ -37,8 +37,9 @@ def check(*, manifest: Path, is_probing: bool, overrides: "Overrides", as_json: 
     from bulk.clock import Clock
     from bulk.engine.credentials.credential_check import check_credentials
     from bulk.engine.credentials.probes import ProbedCredentials, probe_owners
-    from bulk.engine.execution import check_items, credentials_of
+    from bulk.engine.execution import check_items
     from bulk.manifest.reading import read_manifest
+    from bulk.platform.auth.manifest_credentials import credentials_of
     from bulk.status import Silence
 
     found, clock = read_manifest(manifest, overrides, os.environ), Clock()
