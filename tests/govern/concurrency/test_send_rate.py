@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bulk.govern.concurrency.send_rate import LEAST_PER_S, SendRate
+from bulk.govern.concurrency.rate_curve import LEAST_PER_S
+from bulk.govern.concurrency.send_rate import SendRate
 
 FrontEnd = Callable[[float], bool]
 TRIP_S, SERVICE_S = 0.004, 0.05
