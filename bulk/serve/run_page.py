@@ -14,6 +14,7 @@ import msgspec
 
 from bulk.clock import Clock
 from bulk.errors import UNDECODABLE
+from bulk.ledger.records import Action
 from bulk.model import ErrorCode
 from bulk.report.render import status_data
 from bulk.report.render.status_data import StatusData
@@ -74,16 +75,6 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
-class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """An action of a person on the run."""
-
-    at: float
-    who: str
-    verb: str
-    args: Mapping[str, Any]
-    result: str
-
-
 class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     """All data of the page of a run, apart from its plots.
 
@@ -97,7 +88,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     run: StatusData
     failures: Sequence[Failure]
-    actions: Sequence[Done]
+    actions: Sequence[Action]
     limits: Mapping[str, Any]
     is_silent: bool
     is_read_only: bool
@@ -187,10 +178,7 @@ class RunPages:
             name=run.name,
             run=msgspec.structs.replace(status, status=_shortened(status.status)),
             failures=failures(view, look.run_state.last, self._first),
-            actions=[
-                Done(at=done.at, who=done.who, verb=done.verb, args=done.args, result=done.result)
-                for done in view.actions()[-MOST_ACTIONS:]
-            ],
+            actions=view.actions()[-MOST_ACTIONS:],
             limits=look.in_force,
             is_silent=look.is_silent,
             is_read_only=self._is_read_only,

@@ -85,17 +85,7 @@ class BucketLeft(msgspec.Struct, frozen=True, kw_only=True):
 
 def buckets(found: Sequence[BucketStatus]) -> list[BucketLeft]:
     """Return what is left of each bucket."""
-    return [
-        BucketLeft(
-            credential=bucket.credential,
-            category=bucket.category,
-            limit=bucket.limit,
-            remaining=bucket.remaining,
-            reserve=bucket.reserve,
-            reset_at=bucket.reset_at,
-        )
-        for bucket in found
-    ]
+    return msgspec.convert(found, list[BucketLeft], from_attributes=True)
 
 
 def data(view: LedgerView, *, now: float, live: RunStatus | None = None) -> StatusData:
@@ -122,18 +112,8 @@ def told(run_state: RunState, base_url: str, place: str, command: str, now: floa
         left=run_state.left,
         outcomes=run_state.outcomes,
         superseded=run_state.superseded,
-        jobs=tuple(
-            JobCounts(
-                name=job.name,
-                operation=job.operation,
-                items=job.items,
-                left=job.left,
-                outcomes=dict(job.outcomes),
-                superseded=job.superseded,
-            )
-            for job in run_state.jobs
-        ),
-        epoch=_epoch(run_state),
+        jobs=msgspec.convert(run_state.jobs, tuple[JobCounts, ...], from_attributes=True),
+        epoch=msgspec.convert(next(reversed(run_state.epochs), None), EpochStatus | None, from_attributes=True),
         is_stale=is_stale(run_state, now),
         status=_status(run_state),
         next_command=command,
@@ -145,20 +125,6 @@ def is_stale(run_state: RunState, now: float) -> bool:
     if run_state.last is None or not (run_state.is_live or run_state.state == "lost"):
         return False
     return run_state.state == "lost" or now - run_state.last.at > STALE_S
-
-
-def _epoch(run_state: RunState) -> EpochStatus | None:
-    if not run_state.epochs:
-        return None
-    last = run_state.epochs[-1]
-    return EpochStatus(
-        number=last.number,
-        started_at=last.started_at,
-        ended_at=last.ended_at,
-        pid=last.pid,
-        host=last.host,
-        exit_code=last.exit_code,
-    )
 
 
 def _status(run_state: RunState) -> RunStatus | None:

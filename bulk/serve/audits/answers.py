@@ -20,10 +20,6 @@ _FILTERS = {"violations": ("policy", "severity", "status"), "changes": ("job", "
 """List -> the facts by which it can be filtered."""
 
 
-class NoSuchAudit(LookupError):
-    """There is no audit of that name."""
-
-
 class AuditAnswers:
     """Answers the requests about audits."""
 
@@ -48,10 +44,10 @@ class AuditAnswers:
         def made() -> Any:
             page = self._pages.of(name)
             if page is None:
-                raise NoSuchAudit(name)
+                raise web.HTTPNotFound
             return page
 
-        return await self._told(request, made)
+        return await self._tell(request, made)
 
     async def _list(self, request: web.Request) -> web.Response:
         name, kind, asked = request.match_info["name"], request.match_info["list"], request.query
@@ -63,14 +59,8 @@ class AuditAnswers:
         def made() -> Any:
             audit = self._histories.find(name)
             if audit is None:
-                raise NoSuchAudit(name)
+                raise web.HTTPNotFound
             of = self._rows.violations if kind == "violations" else self._rows.changes
             return of(audit, asked.get("night", ""), wanted, " ".join(asked.get("q", "").split()), int(first))
 
-        return await self._told(request, made)
-
-    async def _told(self, request: web.Request, made: Callable[[], Any]) -> web.Response:
-        try:
-            return await self._tell(request, made)
-        except NoSuchAudit:
-            raise web.HTTPNotFound from None
+        return await self._tell(request, made)
