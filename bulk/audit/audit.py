@@ -140,7 +140,7 @@ def _judged(prepared: Prepared, history: History, run_dir: Path, report: Report)
         for kind in (LOST, REMOVED)
     )
     judgement = judge(prepared.policies, prepared.waivers, task, known, lost, removed, items=report.done, at=at)
-    violations = (_row_of_violation(each, run_dir.name) for each in judgement.violations)
+    violations = (_row_of(each, run_dir.name) for each in judgement.violations)
     write_rows(VIOLATIONS, violations, history.place(places.VIOLATIONS, run_dir.name, ".parquet"))
     verdict = _verdict(judgement, drift)
     exit_code = of_audit(report.exit_code, is_different=_counts(prepared.settings, verdict, judgement))
@@ -332,12 +332,8 @@ def _keep(history: History, result: AuditResult) -> None:
         raise RunDirectoryError(f"{history.path}: {error.strerror}") from error
 
 
-def _row_of(change: ItemChange, run: str) -> dict[str, object]:
-    return {"run": run, **msgspec.structs.asdict(change)}
-
-
-def _row_of_violation(violation: Violation, run: str) -> dict[str, object]:
-    return {"run": run, **msgspec.structs.asdict(violation)}
+def _row_of(found: ItemChange | Violation, run: str) -> dict[str, object]:
+    return {"run": run, **msgspec.structs.asdict(found)}
 
 
 def judge_run(prepared: Prepared, run_dir: Path, now: float) -> AuditResult:

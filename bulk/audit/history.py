@@ -28,9 +28,10 @@ from bulk.clock import iso_utc
 from bulk.errors import UNDECODABLE, RunDirectoryError
 from bulk.items.lines import SourceFlaw
 from bulk.items.sources import open_source
-from bulk.ledger.directory import unusable
+from bulk.ledger.directory import new_below, unusable
 from bulk.storage.foreign_names import OF_FILE_SYSTEM, foreign_names
-from bulk.storage.private_files import DIRECTORY_MODE, open_private, replacing
+from bulk.storage.locks import try_lock
+from bulk.storage.private_files import open_private, replacing
 
 NAME, LOCK = "audit.json", "audit.lock"
 RUNS, TABLES, CHANGES, VIOLATIONS, JUDGED = "runs", "tables", "changes", "violations", "judged"
@@ -45,7 +46,7 @@ _ANOTHER = "bulk audit MANIFEST --history NEW"
 """The way out, for commands that have no `--history`."""
 
 _RUN = re.compile(r".+-\d{8}T\d{6}(-\d+)?")
-"""Names that `new_run_dir` gives; anything else among the run directories is not part of the history."""
+"""Names that `new_below` gives; anything else among the run directories is not part of the history."""
 
 
 class Night(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,18 +145,10 @@ class History:
 
     def new_run_dir(self, at: float) -> Path:
         """Make the run directory of a new night; `at`: UTC epoch seconds."""
-        safe = re.sub(r"[^\w.-]+", "-", self.name).strip("-.") or "audit"
-        stamp = iso_utc(at)[:19].replace("-", "").replace(":", "")
         try:
-            (self.path / RUNS).mkdir(parents=True, exist_ok=True)
-            for number in range(1, 10_000):
-                path = self.path / RUNS / (f"{safe}-{stamp}" if number == 1 else f"{safe}-{stamp}-{number}")
-                with contextlib.suppress(FileExistsError):
-                    path.mkdir(mode=DIRECTORY_MODE)
-                    return path
+            return new_below(self.path / RUNS, self.name, at)
         except OSError as error:
             raise unusable(self.path, error, "name another --history") from error
-        raise RunDirectoryError(f"{self.path / RUNS}: ten thousand runs began in one second")
 
     def place(self, kind: str, run: str, suffix: str) -> Path:
         """Return the path of a file of a night; its folder is made."""
@@ -270,7 +263,9 @@ def holding(path: Path, *, waits: bool = False) -> Iterator[bool]:
     except OSError as error:
         raise unusable(path, error, "name another --history") from error
     try:
-        yield _locked(descriptor, waits=waits)
+        if waits:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield waits or try_lock(descriptor)
     finally:
         os.close(descriptor)
 
@@ -283,11 +278,3 @@ def _refuse_foreign(path: Path) -> None:
             f"{path} is not the history of an audit: it holds {foreign} and no {NAME}; "
             "name an empty or a new folder with --history"
         )
-
-
-def _locked(descriptor: int, *, waits: bool) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

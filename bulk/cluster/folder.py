@@ -1,13 +1,13 @@
 """The folder of a worker: a lock that ends with the worker's process keeps another worker out."""
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from bulk.errors import RunDirectoryError
 from bulk.storage.foreign_names import OF_FILE_SYSTEM, foreign_names
+from bulk.storage.locks import try_lock
 from bulk.storage.private_files import DIRECTORY_MODE, open_private
 
 LOCK = "worker.lock"
@@ -28,10 +28,8 @@ def held(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise RunDirectoryError(f"--dir: {error.filename or folder}: {error.strerror}") from error
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunDirectoryError(f"--dir: another worker has {folder}; give each a folder of its own") from None
+        if not try_lock(lock):
+            raise RunDirectoryError(f"--dir: another worker has {folder}; give each a folder of its own")
         yield
     finally:
         os.close(lock)

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 
 import anyio
@@ -15,7 +14,7 @@ import msgspec
 
 from bulk.bundle.checked import Checked
 from bulk.check.request_savings import note_on_copies
-from bulk.clock import Clock, iso_utc
+from bulk.clock import Clock
 from bulk.cluster.assignment import ends_of_waves, jobs_to_cut
 from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.packing import names_secrets, packed, refuse_what_stays_here
@@ -27,6 +26,7 @@ from bulk.engine.agreement.gates import refuse_higher
 from bulk.engine.execution import Prepared, prepare, report
 from bulk.engine.origin import Origin
 from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
+from bulk.ledger.directory import names_at
 from bulk.ledger.view import LedgerView
 from bulk.manifest.platform_section import base_url
 from bulk.manifest.reading import Overrides, read_manifest
@@ -142,13 +142,9 @@ def _submit(
     with packed(checked, origin, workspace, is_alone=alone_as is not None) as (folder, names):
         bundle = bundles.upload(store, folder, names)
     found = cut(jobs_to_cut(checked, workspace), shard_items_of(sum(job.items for job in checked.jobs)))
-    stamp = iso_utc(clock.now())[:19].replace("-", "").replace(":", "")
-    first = f"{checked.manifest.name}-{stamp}"
-    free = (
-        first if number == 1 else f"{first}-{number}" for number in count(1)
-    )  # several runs may be submitted in one second
+    names_of_run = names_at(checked.manifest.name, clock.now())
     submission = runs.Submission(
-        name=alone_as or next(name for name in free if not runs.is_taken(store, name)),
+        name=alone_as or next(name for name in names_of_run if not runs.is_taken(store, name)),
         identity=prepared.identity,
         bundle=bundle,
         engine=engine_tag(),

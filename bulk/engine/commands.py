@@ -1,10 +1,9 @@
-"""What the commands do: run a manifest, resume or retry a run, plan, ask for the limits. `library/` is for programs.
+"""The commands: run a manifest, resume or retry a run, plan, ask for the limits. `library/` is for programs.
 
 Reading order of the whole: README → `bulk/__init__.py` → this file → `run.py`, which puts the stages together.
 """
 
 import contextlib
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +14,7 @@ import msgspec
 
 from bulk.bundle.checked import source_path
 from bulk.check.plan import LATENCY_S, Plan, plan
-from bulk.clock import Clock, iso_utc
+from bulk.clock import Clock
 from bulk.engine.again import Again
 from bulk.engine.credentials.asked_limits import ToldLimits, ask_limits
 from bulk.engine.credentials.credential_check import lacking_scopes
@@ -26,7 +25,7 @@ from bulk.engine.surroundings import Surroundings
 from bulk.errors import RunDirectoryError
 from bulk.govern.permits.accounts import CredentialSource
 from bulk.items.sources import STDIN
-from bulk.ledger.directory import unusable
+from bulk.ledger import directory
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest, read_platform
 from bulk.platform.auth.credentials import Credential
@@ -34,7 +33,6 @@ from bulk.platform.auth.manifest_credentials import credentials_of
 from bulk.report.record import Report
 from bulk.status import BucketStatus, Display, Silence
 from bulk.storage.disk_threads import beside
-from bulk.storage.private_files import DIRECTORY_MODE
 from bulk.storage.scratch import scratch_folder
 
 __all__ = [
@@ -259,26 +257,15 @@ async def rate_limits(*, overrides: Overrides, environ: Mapping[str, str]) -> li
 
 
 def new_run_dir(name: str, clock: Clock) -> Path:
-    """Make a new directory `runs/NAME-TIMESTAMP` and return it. The time is UTC, so that runs sort by time.
+    """Make a new directory `runs/NAME-TIMESTAMP` and return it.
 
     Raises:
         RunDirectoryError: the directory can't be made.
     """
-    safe = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "run"
-    stamp = iso_utc(clock.now())[:19].replace("-", "").replace(":", "")
-    path, number = RUNS / f"{safe}-{stamp}", 1
     try:
-        RUNS.mkdir(parents=True, exist_ok=True)
-        while True:
-            try:
-                path.mkdir(mode=DIRECTORY_MODE)
-            except FileExistsError:  # another run was started in the same second
-                number += 1
-                path = RUNS / f"{safe}-{stamp}-{number}"
-            else:
-                return path
+        return directory.new_below(RUNS, name, clock.now())
     except OSError as error:
-        raise unusable(path, error) from error
+        raise directory.unusable(RUNS, error) from error
 
 
 def remove_if_empty(run_dir: Path, *, with_parent: bool) -> None:

@@ -7,7 +7,9 @@ foreign directory is ever touched. Source: interface.md §5; failures.md rows 45
 import contextlib
 import errno
 import fcntl
+import itertools
 import os
+import re
 import shlex
 import socket
 import stat
@@ -18,10 +20,12 @@ from typing import NoReturn
 
 import msgspec
 
+from bulk.clock import iso_utc
 from bulk.errors import ANOTHER_RUN, UNDECODABLE, BulkError, RunDirectoryError, RunStopped
 from bulk.ledger.database import LEDGER, refuse_foreign
 from bulk.ledger.saved_files import SAVED
 from bulk.storage.foreign_names import foreign_names
+from bulk.storage.locks import try_lock
 from bulk.storage.private_files import (
     DIRECTORY_MODE,
     FILE_MODE,
@@ -55,6 +59,30 @@ LOOKS_MOST = 500
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 """Errors that say that the disk, the quota or the limit for files is used up."""
+
+
+def names_at(name: str, at: float) -> Iterator[str]:
+    """Yield names for a run that begins at `at` (UTC epoch seconds), each for where those before are taken: NAME-TIME,
+    NAME-TIME-2 and so on. The time is UTC, so that runs sort by time.
+    """
+    first = f"{name}-{iso_utc(at)[:19].replace('-', '').replace(':', '')}"
+    yield first
+    yield from (f"{first}-{number}" for number in itertools.count(2))
+
+
+def new_below(folder: Path, name: str, at: float) -> Path:
+    """Make a new run directory in `folder`, which is made where it is not there; `name`, `at`: see `names_at`.
+
+    Raises:
+        OSError: it can't be made.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = map(folder.joinpath, names_at(re.sub(r"[^\w.-]+", "-", name).strip("-.") or "run", at))
+    while True:
+        path = next(paths)
+        with contextlib.suppress(FileExistsError):  # another run was started in the same second
+            path.mkdir(mode=DIRECTORY_MODE)
+            return path
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -178,18 +206,9 @@ def is_held(run_dir: Path) -> bool:
     except OSError:
         return False
     try:
-        return not _is_locked(fd, fcntl.LOCK_SH)
+        return not try_lock(fd, fcntl.LOCK_SH)
     finally:
         os.close(fd)
-
-
-def _is_locked(fd: int, how: int) -> bool:
-    """Lock the file and return True; return False if a lock of another process is in the way."""
-    try:
-        fcntl.flock(fd, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def no_ledger(run_dir: Path, error: OSError) -> RunDirectoryError:
@@ -250,9 +269,9 @@ def _lock(run_dir: Path, fd: int) -> int:
     lock_fd = open_private(LOCK, os.O_RDWR | os.O_CREAT, fd)
     try:
         for _ in range(LOOKS_MOST):
-            if _is_locked(lock_fd, fcntl.LOCK_EX):
+            if try_lock(lock_fd, fcntl.LOCK_EX):
                 break
-            if not _is_locked(lock_fd, fcntl.LOCK_SH):
+            if not try_lock(lock_fd, fcntl.LOCK_SH):
                 _refuse_held(run_dir)
             fcntl.flock(lock_fd, fcntl.LOCK_UN)  # other processes only look whether it is held
         else:

@@ -25,7 +25,7 @@ import msgspec
 
 from bulk.errors import ANOTHER_RUN, UNDECODABLE, RunDirectoryError
 from bulk.ledger import database
-from bulk.storage.private_files import open_private, open_regular, sync_directory, write_all
+from bulk.storage.private_files import open_private, open_regular, replacing, sync_directory
 
 SEAL = "run.seal"
 
@@ -80,15 +80,8 @@ def write_seal(run_dir: Path, seal: Seal) -> None:
     Raises:
         OSError: the disk refused.
     """
-    fresh = run_dir / (SEAL + ".new")
-    fresh.unlink(missing_ok=True)
-    fd = open_private(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    try:
-        write_all(fd, _text(seal))
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    fresh.replace(run_dir / SEAL)
+    with replacing(run_dir / SEAL) as file:
+        file.write(_text(seal))
     sync_directory(run_dir)
 
 

@@ -6,7 +6,6 @@ one machine.
 """
 
 import contextlib
-import fcntl
 import os
 import shlex
 import shutil
@@ -29,6 +28,7 @@ from bulk.ledger.records import Action, Minute
 from bulk.ledger.rows import EndedLine, intent_from_row
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.status import JobStatus, RunStatus, buckets_of_all
+from bulk.storage.locks import try_lock
 from bulk.storage.private_files import DIRECTORY_MODE, open_directory
 from bulk.store import bundles, runs, statements
 from bulk.store.connections import StoreConnection
@@ -119,10 +119,8 @@ def _part_of(run_dir: Path) -> Iterator[Path]:
     part.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
     held = open_directory(part)
     try:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunDirectoryError(f"another command exports to {run_dir}; wait until it has ended") from None
+        if not try_lock(held):
+            raise RunDirectoryError(f"another command exports to {run_dir}; wait until it has ended")
         if not (part.exists() and os.path.samestat(os.fstat(held), part.stat())):  # another export has just renamed it
             raise _taken(run_dir)
         for left in part.iterdir():  # left behind by an export that was killed

@@ -5,7 +5,6 @@ is deleted. Every command that looks at a run directory uses this module, so it 
 """
 
 import contextlib
-import fcntl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from bulk.errors import RunDirectoryError
 from bulk.ledger.database import LEDGER
 from bulk.ledger.view import LedgerView
+from bulk.storage.locks import try_lock
 from bulk.storage.private_files import DIRECTORY_MODE
 from bulk.store.server.shared_server import remove
 
@@ -84,10 +84,8 @@ def held(run_dir: Path) -> Iterator[Beside]:
     try:
         folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         with open(folder / "command", "ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise RunDirectoryError(f"{run_dir} is in use by another command; wait until it has ended") from None
+            if not try_lock(file.fileno()):
+                raise RunDirectoryError(f"{run_dir} is in use by another command; wait until it has ended")
             yield Beside(folder, is_new)
     except OSError as error:
         raise RunDirectoryError(f"{error.filename or folder}: {error.strerror}") from error

@@ -21,6 +21,7 @@ from anyio.streams.text import TextReceiveStream
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunStopped
 from bulk.redaction import redact
+from bulk.storage.locks import try_lock
 from bulk.store.connections import StoreConnection
 from bulk.store.leases import release_dead
 
@@ -185,8 +186,4 @@ async def _lines(stream: anyio.abc.ByteReceiveStream) -> AsyncIterator[str]:
 def is_free(lock: Path) -> bool:
     """Return whether no worker lives that was started with this lock file."""
     with open(lock, "ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True
+        return try_lock(file.fileno())

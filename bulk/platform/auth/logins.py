@@ -1,4 +1,4 @@
-"""What `bulk login NAME` stored: the tokens of a user for whom an App acts, in a private file of this machine.
+"""Logins, as `bulk login NAME` stores them: tokens of a user for whom an App acts, in a private file of this machine.
 
 A refresh token works once and ends the pair that it came with. So a process that refreshes holds a lock, reads the file
 again, opens the file of the new pair, and writes that to disk before it is used: of many processes one refreshes. After
@@ -7,7 +7,6 @@ The machine's clock may be wrong by hours: the end of a token is taken from the 
 """
 
 import contextlib
-import fcntl
 import os
 import shlex
 import threading
@@ -23,6 +22,7 @@ from bulk.platform.auth.device_login import Granted, NoAnswer, Site, refreshed
 from bulk.platform.auth.secrets import Secret
 from bulk.redaction import remember
 from bulk.redaction.known import MASK
+from bulk.storage.locks import try_lock
 from bulk.storage.private_files import replacing
 
 TURN_S, LOOK_S = 90.0, 0.05
@@ -127,16 +127,12 @@ def _turn(folder: Path, name: str, clock: Clock, stop: threading.Event) -> Itera
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     until = clock.monotonic() + TURN_S
     try:
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if clock.monotonic() >= until or stop.wait(LOOK_S):
-                    raise CredentialMissing(
-                        f"another process has been refreshing the login {name!r} for {TURN_S:g} s: end the one that "
-                        f"holds {path}, then run the same command again"
-                    ) from None
+        while not try_lock(lock):
+            if clock.monotonic() >= until or stop.wait(LOOK_S):
+                raise CredentialMissing(
+                    f"another process has been refreshing the login {name!r} for {TURN_S:g} s: end the one that "
+                    f"holds {path}, then run the same command again"
+                )
         yield
     finally:
         os.close(lock)

@@ -20,6 +20,7 @@ from urllib.parse import quote
 import msgspec
 
 from bulk.errors import RunStopped, UsageError
+from bulk.storage.locks import try_lock
 from bulk.store.server.programs import WHEEL_LIBRARIES, binaries
 
 _UNPRIVILEGED = ("postgres", "nobody")
@@ -197,9 +198,7 @@ class Server:
         if not data.parent.is_dir():
             return
         with _in_use(data) as held:
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not try_lock(held.fileno()):
                 with contextlib.suppress(OSError, ValueError):  # its last processes are about to end
                     os.kill(int((data / "postmaster.pid").read_text().split("\n", 1)[0]), signal.SIGQUIT)
                 fcntl.flock(held, fcntl.LOCK_EX)
