@@ -1,4 +1,4 @@
-"""What some operations need besides `Operation`: mixins, each with the members that belong together.
+"""Mixins for operations that need more than `Operation`; each has the members that belong together.
 
 An operation inherits from those that it needs, as in `CreatesNames[CreateWebhookItem]`; the engine asks `isinstance`.
 """

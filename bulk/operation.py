@@ -1,4 +1,4 @@
-"""What an operation is, and how installed ones are found (entry points of the group `bulk.operations`).
+"""The base class of operations, and the search for installed ones (entry points of the group `bulk.operations`).
 
 An operation is a class without I/O: its generators yield Requests, are sent Replies and return how the item ended. It
 never sleeps, retries, paces, logs in or touches a socket; all that lives once, in the engine. So a test, a plan and the

@@ -1,4 +1,4 @@
-"""What is made of results: typed tables, policies over them, and audits that are repeated night after night.
+"""Makes typed tables of results, judges them by policies, and repeats both night after night: an audit.
 
 Reading order: `tables/` turns results into tables and answers SQL, `policies/` judges them, `comparison/` says what has
 changed since each item was last read, `history.py` is the folder of an audit, `audit.py` is one night from beginning to

@@ -1,4 +1,4 @@
-"""Which items of a job wait for which items of another: needs by key, as they were checked, in `index.db`.
+"""Needs by key, as they were checked, in `index.db`: each says which item of a job waits for which item of another.
 
 For each need the keys that both sides have are numbered. That takes two columns of 4 bytes for each item, and a third
 where several items wait by one key, however long the keys are; no column is held in memory. Which items have ended is

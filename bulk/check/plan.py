@@ -1,4 +1,4 @@
-"""What a manifest costs and when it would end: pure arithmetic over the check and the buckets.
+"""The plan of a run: its costs and its end, computed from the check and the buckets. Pure.
 
 Requests are counted as a span: the fewest if everything is already as asked, the most if everything is sent. The model
 of `forecast` predicts the end for both, and for the case that some answers are lost besides.

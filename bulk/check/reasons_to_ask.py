@@ -1,4 +1,4 @@
-"""Why a person should look at a checked manifest before it runs: it can't be undone, or it writes many items.
+"""Reasons to ask a person before a checked manifest runs: it can't be undone, or it writes many items.
 
 Source: interface.md §4, `bulk run`.
 """

@@ -1,4 +1,4 @@
-"""How a command ends: every error becomes a message on standard error and an exit code here, and nowhere else.
+"""Ends a command: every error becomes a message on standard error and an exit code here, and nowhere else.
 
 A traceback is never shown: that of a bug goes to a file of its own, and to the log at the level debug.
 """

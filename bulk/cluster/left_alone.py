@@ -1,4 +1,4 @@
-"""What a worker does while something is out of reach: which runs it leaves alone for a while, and what its log says."""
+"""Runs that a worker leaves alone for a while, because something is out of reach, and the words about it in its log."""
 
 import logging
 from collections.abc import Callable

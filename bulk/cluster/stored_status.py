@@ -1,4 +1,4 @@
-"""How the state of a run in a store is reported: as `bulk runs` lists it, and as `bulk status` shows it."""
+"""Reports the state of a run in a store: as `bulk runs` lists it, and as `bulk status` shows it."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""How a process goes on with a run: with all items that are left, or again with items that did not succeed."""
+"""A resume of a run, with all items that are left, or a retry of items that did not succeed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

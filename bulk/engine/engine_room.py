@@ -1,4 +1,4 @@
-"""What lives as long as the process: connections, permits, stored answers. The work itself is in `run.py`.
+"""Holds what a run sends with: connections, permits and stored answers. The work itself is in `run.py`.
 
 Its services are the tasks beside the workers: the rate limit poller of each credential, the attendant of each permit
 queue, and the task that leases the queue's tokens.

@@ -1,4 +1,4 @@
-"""Where a run came from: what `bulk resume RUN` and `bulk retry RUN` must know and the manifest does not say.
+"""The origin of a run: `bulk resume RUN` and `bulk retry RUN` must know it, and the manifest does not say it.
 
 The origin is a small file beside the ledger. It holds names of places (`env:BULK_TOKEN`), never a token.
 """

@@ -1,4 +1,4 @@
-"""What a person can do to a run while it goes on: look, pause, go on, stop, change a limit.
+"""Steers a run while it goes on: a person may look, pause, go on, stop, or change a limit.
 
 Everything but looking is recorded in the table `actions`. One Steering lives as long as a process holds the run
 directory: a request that arrives during the check is carried out as soon as the run begins. Source: interface.md §5.

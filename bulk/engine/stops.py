@@ -1,4 +1,4 @@
-"""What stops a run by itself: its time is over, too many items have failed, or the platform has no API there."""
+"""Stops a run by itself: its time is over, too many items have failed, or the platform has no API there."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What a run takes from outside, such as clock, disk, wire and listener, and what it gives back: how it ended."""
+"""The surroundings of a run: clock, disk, wire, listener and the like, which come from outside; and how it ended."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Where a run begins, or goes on: what the ledger says of earlier processes, read once. Source: design.md §6."""
+"""Reads from the ledger, once, where a run begins or goes on after earlier processes. Source: design.md §6."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What all items of a run share while they are worked on: who sends and records, and what earlier items have left."""
+"""The collaborators and the memory that all items of a run share while they are worked on."""
 
 import random
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""How many workers each queue has where there are many queues: as many as may be of use, not `concurrency` for each.
+"""Starts workers where there are many queues: as many as may be of use, not `concurrency` for each queue.
 
 The fewer queues still have work, the more workers each of them gets, so that the last one is as fast as if it were the
 only one.

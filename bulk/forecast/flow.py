@@ -1,4 +1,4 @@
-"""How a job and a budget move between two events: evenly. `course.py` says when the next event is."""
+"""Moves a job and a budget between two events, evenly. `course.py` says when the next event is."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What keeps requests from leaving, and until when: pauses, a silent platform, a token, a budget, what is in flight."""
+"""Obstacles that keep requests from leaving: a pause, a silent platform, a token, a budget, or too many in flight."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a governor shares with the governors of other workers: budgets, the state of accounts, and how long it may send.
+"""The governors of other workers, with which a governor shares budgets, the state of accounts, and a deadline.
 
 Where a process is alone with its credentials, as far as it knows, there are no peers.
 """

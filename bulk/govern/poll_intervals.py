@@ -1,4 +1,4 @@
-"""When a list that is made for polling may be asked again: `X-Poll-Interval`, for each credential and list.
+"""Obeys `X-Poll-Interval`: says when a list that is made for polling may be asked again, for each credential and list.
 
 A list is polled by one item at a time, because only the answer says how long to wait for the next poll, and that time
 may grow under load. Source: specification, Events 5; design.md §4 (the pages of one listing are one poll).

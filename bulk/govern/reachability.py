@@ -1,4 +1,4 @@
-"""Whether the platform is in reach, judged by the requests that were answered. Pure; monotonic times come in.
+"""Judges whether the platform is in reach, by the requests that were answered. Pure; monotonic times come in.
 
 After a few requests in a row without any answer, one request at a time asks again after growing pauses, until an answer
 comes or the user's limit is over. If no request was ever answered, and the failure is no time-out, waiting does not

@@ -1,4 +1,4 @@
-"""What an answer means for the requests after it: pauses of the credential, an emptied bucket, a frozen token.
+"""Reacts to an answer, for the requests after it: pauses the credential, empties a bucket, freezes a token.
 
 A limit that names a time, or a bucket that is empty, is the word of a budget and no sign that the platform has too
 much to do: the number that may be in flight stays. `Retry-After` is obeyed as it stands, and longer if it names next to

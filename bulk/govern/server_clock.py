@@ -1,4 +1,4 @@
-"""What time it is for the platform: an interval that many `Date` headers narrow. Pure; monotonic times come in.
+"""The platform's time, as an interval that many `Date` headers narrow. Pure; monotonic times come in.
 
 A `Date` of d, received between t0 and t1 on the monotonic clock, says that platform time minus monotonic time lies
 between d - t1 and d + 1 - t0. Each answer cuts the interval; when two disagree, a clock was set, and the newer one

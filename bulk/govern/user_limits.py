@@ -1,4 +1,4 @@
-"""What a run asks of its governor: the user's limits, and the error that tells waiting workers that the run ends."""
+"""The user's limits for a governor, and the error that tells waiting workers that the run ends."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Where `save` writes: a template of a file name below `saved/`, filled from the item's own fields.
+"""The template of `save`: a file name below `saved/`, filled from the item's own fields.
 
 Whatever an item holds, the file stays below `saved/` and can be made on every common file system: characters that no
 file name may hold are percent-encoded, as are names that Windows reserves; segments above 255 bytes end in a hash.

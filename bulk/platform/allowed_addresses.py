@@ -1,4 +1,4 @@
-"""Which addresses a URL that the platform hands out may lead to (failures.md row 10).
+"""Allows or refuses the addresses to which a URL of the platform leads (failures.md row 10).
 
 A download leads to a public address, or to the platform's own host. The addresses that a name resolves to are checked,
 and only these are connected to, so that the name can't lead elsewhere in between.

@@ -1,4 +1,4 @@
-"""What the machine brings to a connection: trusted certificate authorities, proxies, open files.
+"""The machine's part in a connection: trusted certificate authorities, proxies, open files.
 
 Proxies count only where the manifest says `trust_env`; `.netrc` never does (failures.md rows 3, 51, 72).
 """

@@ -1,4 +1,4 @@
-"""What a platform says in words about limits, lock-outs and work in progress, as whole sentences.
+"""Sentences in which a platform speaks of limits, lock-outs and work in progress.
 
 A message may quote any name: of a repository `rate-limiter`, of a ruleset "work in progress". So a word alone never
 decides. A limit is a sentence that is known from its first word to its last; for lock-outs and work in progress, every

@@ -1,4 +1,4 @@
-"""Why items did not succeed: items with the same code share a cause if their messages differ in names alone. Pure.
+"""Causes of failures: items with the same code share a cause if their messages differ in names alone. Pure.
 
 A message names what its item names: a repository, a path, a number. Those words are taken out before two messages are
 compared, so that fifty thousand of them become one cause with a count and three examples.

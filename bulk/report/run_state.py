@@ -1,4 +1,4 @@
-"""Where a run stands by its ledger: complete, stopped, lost, or in the state of the process that drives it.
+"""The state of a run by its ledger: complete, stopped, lost, or that of the process that drives it.
 
 The report, `bulk status` and `bulk runs` agree on this state. A run whose last epoch has no end goes on while a process
 holds its directory: it is `running`, `pausing`, `paused` or `draining`, as that process said last. Whether a process of

@@ -1,4 +1,4 @@
-"""What is learned from every finished item, in constant memory: examples, times, a timeline.
+"""Tallies finished items in constant memory: examples, times, a timeline.
 
 A run keeps its tally up to date while it goes on, and the ledger stores the tally with each group of records; where
 none was kept (after a retry, for older runs) every line of `results.jsonl` is read once. The order of the items makes

@@ -1,4 +1,4 @@
-"""Which waves of a run people have opened, and which closed gate has ended it, by its directory and its reason."""
+"""The decisions of people about the waves of a run, and the closed gate that has ended it."""
 
 import re
 from pathlib import Path

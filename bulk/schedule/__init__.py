@@ -1,1 +1,1 @@
-"""Which item is next: lanes, queues, priorities and the progress of jobs. It decides and never waits."""
+"""Decides which item is next, by lanes, queues, priorities and the progress of jobs. It never waits."""

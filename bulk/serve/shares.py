@@ -1,4 +1,4 @@
-"""Which workers work on which runs: data types without logic, which need no client of a store to be installed."""
+"""Data types for workers and the runs that they work on; they need no client of a store to be installed."""
 
 from collections.abc import Sequence
 

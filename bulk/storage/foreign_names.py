@@ -1,4 +1,4 @@
-"""What lies in a folder that a command would take for its own, and belongs to somebody else."""
+"""Finds files of somebody else in a folder that a command would take for its own."""
 
 import contextlib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How a store is named: a libpq URI without a password, or `service=NAME`.
+"""The address of a store: a libpq URI without a password, or `service=NAME`.
 
 Every user of the machine can read a command line, so a password in it is refused: the password belongs into a file that
 PGPASSFILE names. A server on another machine must prove its identity: `sslmode=verify-full`.

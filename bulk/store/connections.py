@@ -1,4 +1,4 @@
-"""How a store is reached, and which error says that it can't be reached.
+"""Connects to a store, and says which error means that it can't be reached.
 
 A lost connection is made anew by the next call. If the server closed a connection while it was idle, the next call
 makes a new one without an error. Errors pass on the message of PostgreSQL, because it names the cause; no password is

@@ -1,4 +1,4 @@
-"""Which shards a worker holds, with which epochs, and which items are in them."""
+"""The shards that a worker holds, their epochs, and the items in them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Which worker holds a shard. The database alone decides, by its own clock; a worker knows its leases and their ends.
+"""Leases of shards. The database alone decides, by its own clock; a worker knows its leases and their ends.
 
 A shard that is claimed gets a new epoch, and whatever an earlier holder still sends is refused from then on. A lease
 that is not renewed ends by itself. Another worker may claim the shard only after the run's grace time, when no request

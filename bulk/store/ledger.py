@@ -1,4 +1,4 @@
-"""What was sent and how it ended, for the shards of a run that this worker holds: a `RunLedger` in the store.
+"""The `RunLedger` in a store, for the shards of a run that this worker holds.
 
 A group is one statement, so all of it is kept or none. The statement begins with the fence, which checks that this
 worker still holds each shard that the group touches. After a lost answer the client does not know whether the group was

@@ -1,4 +1,4 @@
-"""How a run is cut into shards. Pure: numbers in, shards out.
+"""Cuts a run into shards. Pure: numbers in, shards out.
 
 Items that share a lane are always in one shard, because they must not overlap. Jobs of one resource whose items have
 lanes are cut alike, so that a part of a later job waits for the same part of the earlier job and for nothing else. A

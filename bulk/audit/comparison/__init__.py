@@ -1,1 +1,1 @@
-"""What has changed since each item was last read: `baseline.py` keeps what was read, `drift.py` compares with it."""
+"""Finds changes since each item was last read: `baseline.py` keeps the last read, and `drift.py` compares with it."""

@@ -1,4 +1,4 @@
-"""What has changed since each item was last read, field by field; the lines of a run are streamed.
+"""Compares a run with the last read of each item, field by field; the lines of the run are streamed.
 
 Drift is a field that differs between two reads. An item that can't be read is out of sight, which is not drift, and one
 that is new in the list of items, or gone from it, is a change of the list.

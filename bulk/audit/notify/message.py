@@ -1,4 +1,4 @@
-"""What a target is told of a night: names, counts and keys, and no values unless the target asks for them. Pure."""
+"""The message about a night: names, counts and keys, and values only for a target that asks for them. Pure."""
 
 import itertools
 from collections.abc import Collection, Sequence

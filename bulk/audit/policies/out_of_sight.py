@@ -1,4 +1,4 @@
-"""Whether a violation that is not found any more may be one of an item that can't be read now. Pure."""
+"""Tells violations that are gone from those of items that can't be read now. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What `bulk init` writes: a manifest whose jobs are explained in comments, and a CSV file with a header for each."""
+"""The files that `bulk init` writes: a manifest whose jobs are explained in comments, and a CSV header for each job."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence

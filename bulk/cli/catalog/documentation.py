@@ -1,4 +1,4 @@
-"""What `bulk operations` shows, made from an operation itself: its class, the class's docstring, and its Item.
+"""The documentation of an operation, made from its class, the class's docstring, and its Item.
 
 Nothing is written twice: fields, types and limits come from the annotations of the Item, the rest from class attributes
 and from labelled lines of the docstring (`Requests:`, `Lane:`, `Result:`, `Source:`), which operations of other

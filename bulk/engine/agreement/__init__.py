@@ -1,4 +1,4 @@
-"""What people agree to before anything is sent: a run as it was checked, a live plan of it, and each wave.
+"""The agreement of people before anything is sent: to a run as it was checked, to a live plan of it, and to each wave.
 
 `plan_file.py` is what is agreed to, `planned_run.py` does exactly that, and `gates.py` opens one wave after another.
 """

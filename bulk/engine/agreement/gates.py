@@ -1,4 +1,4 @@
-"""What happens between two waves: how a wave was judged, who opened the next one, and when that begins.
+"""The gate between two waves: judges a wave, and decides whether and when the next one begins.
 
 A wave is judged when each of its items has an outcome that is durable. Errors are counted against the budget of their
 code as outcomes come, so that a wave that is over a budget stops at once. Errors from before a kill count too.

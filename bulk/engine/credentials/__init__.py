@@ -1,1 +1,1 @@
-"""What a run does about its credentials before anything else: accounts, payers, identities; and what they may do."""
+"""Finds accounts, payers and identities of the credentials before anything is sent, and what the credentials may do."""

@@ -1,4 +1,4 @@
-"""What the platform says of the limits of credentials before a run: `plan`, `rehearse` and `rate-limit` ask for it.
+"""Asks for the limits of credentials before a run: for `bulk plan`, `rehearse` and `rate-limit`.
 
 `GET /rate_limit` is free. A question that never leaves is an error, because no platform is in reach. One that leaves
 and gets no answer, or one that tells no limits, such as a 5xx, says nothing of the platform, as in a run: who plans

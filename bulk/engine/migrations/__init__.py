@@ -1,4 +1,4 @@
-"""What surrounds the run of a migration: a look at its items before and after the run, and the way back.
+"""Looks at the items of a migration before and after its run, and takes the run back.
 
 `live_plan.py` looks at each item before the run, and `live_check.py` after it.
 

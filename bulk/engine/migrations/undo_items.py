@@ -1,4 +1,4 @@
-"""How each item of a run is taken back: by an item of another operation, or not at all, with the reason.
+"""Finds the way back for each item of a run: an item of another operation, or the reason why there is none.
 
 Items come in reverse order, a page at a time, so that what was written last is taken back first.
 """

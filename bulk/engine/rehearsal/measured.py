@@ -1,4 +1,4 @@
-"""What earlier runs tell of a platform: how long an answer takes, for each operation, and how many were lost."""
+"""Measures a platform by earlier runs: how long an answer takes, for each operation, and how many were lost."""
 
 import statistics
 from collections.abc import Iterable, Sequence

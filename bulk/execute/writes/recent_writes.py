@@ -1,4 +1,4 @@
-"""What this run itself has written and created last, for the items that come to the same thing next.
+"""Remembers the last writes and creations of this run, for the items that come to the same thing next.
 
 A copy of the platform may lag: a look that comes at once can show the file as it was before the last item, or no file.
 If such a look were believed, a delete would end as `unchanged` while the file is there; after a lost answer, our own

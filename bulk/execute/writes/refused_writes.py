@@ -1,4 +1,4 @@
-"""Which refusals of writes are looked into before they are believed. Pure.
+"""Tells which refusals of writes are looked into before they are believed. Pure.
 
 A proxy that sends a write twice passes on the answer to the second one, "exists already" or "not found", and a gateway
 may say anything. So the effect of a refused write is looked for. Where very many items are refused for a reason of

@@ -1,4 +1,4 @@
-"""What happened to a write whose answer was lost: the truth is read back, and only then is anything repeated.
+"""Settles a write whose answer was lost: the truth is read back, and only then is anything repeated.
 
 A trace that two readings found is the outcome. That there is no trace is believed at once where a second application
 can't happen (compare-and-swap, unique keys, set semantics), otherwise only after the settle time and two readings. If

@@ -1,4 +1,4 @@
-"""What the answers to the writes of a run have shown that no second answer can show, such as the commit of a deletion.
+"""Marks in answers to writes that no second answer can show, such as the commit of a deletion.
 
 A cache may give an answer once more, to a write that it does not pass on. Where nothing else in the answer names the
 item, only this tells. Pure.

@@ -1,4 +1,4 @@
-"""What one source says of a bucket, and how often it was found to be wrong: data, and sums over counts.
+"""A witness: one source of numbers about a bucket, and how often it was found to be wrong. Data, and sums over counts.
 
 A platform speaks of a budget in two places, the X-RateLimit headers of answers and `GET /rate_limit`. Each can be late,
 frozen or nonsense, so each is kept apart, and no single one of them is believed against what requests have shown.

@@ -1,1 +1,1 @@
-"""How many requests may be in flight: found by experiments, bounded by this process's own load."""
+"""Finds by experiments how many requests may be in flight; this process's own load bounds it."""

@@ -1,4 +1,4 @@
-"""How many requests may be in flight: the limit is found out, not configured. Pure; times come in.
+"""Finds out how many requests may be in flight; nobody has to configure it. Pure; times come in.
 
 One experiment is made again and again: for a moment only a part of the limit (the whole) is in flight. If answers come
 sooner in the same measure, the other requests had only waited in a queue, and the limit falls. If answers take as long

@@ -1,4 +1,4 @@
-"""Which bad answers mean that fewer requests in flight would be better. Pure.
+"""Finds shares of bad answers that mean that fewer requests in flight would be better. Pure.
 
 A few bad answers among many good ones are everyday life. If there are more, the limit is halved as an experiment. If
 the share of bad answers falls with it, too many requests were in flight. If the share stays, the bad answers have

@@ -1,4 +1,4 @@
-"""How a rate that was refused grows again. Pure.
+"""Lets a rate that was refused grow again. Pure.
 
 It doubles until it is first refused. From then on it goes back to where it was refused, stays near for a while, and
 goes beyond it, ever faster, until it is refused again. That way is the one of CUBIC (RFC 9438 §4.2). A rate that is not

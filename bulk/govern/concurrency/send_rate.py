@@ -1,4 +1,4 @@
-"""How fast requests may leave where something before the platform limits their rate, and names no time. Pure.
+"""Finds the rate of requests where something before the platform limits it and names no time. Pure.
 
 A front end refuses what comes too fast, at once and without a word. How many requests are in flight does not matter to
 it. So requests then leave one after the other, at first more slowly than they were served lately, and then at the rate

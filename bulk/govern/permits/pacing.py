@@ -1,4 +1,4 @@
-"""How fast to spend a bucket: pure arithmetic.
+"""Computes how fast to spend a bucket. Pure.
 
 `even`: full speed while the bucket holds enough requests for the work left. Otherwise its requests are spread over the
 time to the reset, so that the platform sees a steady stream and nothing is left over. `burst`: all are used at once.

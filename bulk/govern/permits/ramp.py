@@ -1,4 +1,4 @@
-"""How many requests of one credential may be in flight after a limit that no budget explains. Pure; times come in.
+"""Bounds the requests of one credential in flight after a limit that no budget explains. Pure; times come in.
 
 A platform may refuse a credential that sends too much at once, for a while, and for longer where it goes on. Whether a
 limit meant that is not told, so each is answered alike: when the pause is over one request goes, and each good answer

@@ -1,4 +1,4 @@
-"""How long a token may still be used, and when its source is asked for the next one. Pure; all times come in.
+"""Says how long a token may be used, and when its source is asked for the next one. Pure; all times come in.
 
 Where the source says when its token ends, the next one is asked for five minutes before, and nothing is sent with one
 that has ended; where it does not, its age decides. This machine's wall clock is believed in one thing: when it jumps,

@@ -1,4 +1,4 @@
-"""What words about a budget say of the platform's time, where no `Date` comes, or a wrong one.
+"""Learns the platform's time from words about a budget, where no `Date` comes, or a wrong one.
 
 Source: failures.md rows 31, 34; design.md §4.
 """

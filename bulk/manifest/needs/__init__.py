@@ -1,1 +1,1 @@
-"""Which jobs need which, as a whole or item by item, and which of them are read."""
+"""Needs of jobs, as a whole or item by item, and the choice of the jobs that are read."""

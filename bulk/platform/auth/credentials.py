@@ -1,4 +1,4 @@
-"""Where tokens come from: `env:NAME`, `file:PATH`, `command:PROGRAM ARG…`. Nothing that a source gives is ever shown.
+"""Reads tokens from their sources: `env:NAME`, `file:PATH`, `command:PROGRAM ARG…`. No token is ever shown.
 
 A token is printable ASCII without spaces, so that it can't break a header. A file must be this user's own and closed to
 others. A program gets no standard input, 30 s, and an environment without tokens; its standard error is thrown away; on

@@ -1,4 +1,4 @@
-"""Where an App is installed, and the tokens of its installations: made when they are first needed, never written down.
+"""The installations of an App, and their tokens, which are made when they are first needed and never written down.
 
 An installation that is gone is looked for again, once a minute at most: it may have been installed anew.
 """

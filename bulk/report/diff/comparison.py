@@ -1,4 +1,4 @@
-"""What changed between two runs of the same audit: items added, removed, and results that differ, field by field.
+"""Compares two runs of the same audit: items added, items removed, and results that differ, field by field.
 
 Items of a job are matched where their own `id` and their fields are equal; of the rest, where the `id` is equal; of the
 rest, where the fields are. Several equal items are matched in their order. Values that differ in every run (attempts,

@@ -1,4 +1,4 @@
-"""How counts, rates, durations and moments are written for people, the same on every face. Pure; local time.
+"""Writes counts, rates, durations and moments for people, the same on every face. Pure; local time.
 
 Nothing here raises for a number that makes no sense: what a platform sends may be anything.
 """

