@@ -40,7 +40,7 @@ from bulk.manifest.manifest import Manifest
 from bulk.model import SUCCESSFUL
 from bulk.report.fold import Report, fold
 from bulk.report.run_state import run_state_of
-from bulk.storage.private_files import replacing
+from bulk.storage.private_files import write_whole
 
 DoRun: TypeAlias = Callable[[Path, Approve | None], Report]
 """Runs the manifest in a run directory, or goes on with the run there; the `Approve` is asked before any request."""
@@ -324,10 +324,8 @@ def _keep(history: History, result: AuditResult) -> None:
     page = history.place(places.PAGES, result.night.run, ".html")
     kept = history.place(places.JUDGED, result.night.run, ".json")
     try:
-        with replacing(page) as file:
-            file.write(page_of(result).encode())
-        with replacing(kept) as file:
-            file.write(msgspec.json.encode(result))
+        write_whole(page, page_of(result).encode())
+        write_whole(kept, msgspec.json.encode(result))
     except OSError as error:
         raise RunDirectoryError(f"{history.path}: {error.strerror}") from error
 

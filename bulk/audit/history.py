@@ -31,7 +31,7 @@ from bulk.items.sources import open_source
 from bulk.ledger.directory import new_below, unusable
 from bulk.storage.foreign_names import OF_FILE_SYSTEM, foreign_names
 from bulk.storage.locks import try_lock
-from bulk.storage.private_files import open_private, replacing
+from bulk.storage.private_files import open_private, write_whole
 
 NAME, LOCK = "audit.json", "audit.lock"
 RUNS, TABLES, CHANGES, VIOLATIONS, JUDGED = "runs", "tables", "changes", "violations", "judged"
@@ -207,8 +207,7 @@ class History:
     def _write(self, nights: tuple[Night, ...]) -> None:
         index = _Index(name=self.name, manifest=self._manifest, nights=nights)
         try:
-            with replacing(self.path / NAME) as file:
-                file.write(msgspec.json.format(msgspec.json.encode(index), indent=1) + b"\n")
+            write_whole(self.path / NAME, msgspec.json.format(msgspec.json.encode(index), indent=1) + b"\n")
         except OSError as error:
             raise RunDirectoryError(f"{self.path / NAME}: {error.strerror}") from error
         self.nights = nights

@@ -20,7 +20,7 @@ from bulk.items.lines import SourceFlaw
 from bulk.items.sources import STDIN, digest_of, format_of
 from bulk.manifest.manifest import Job, Manifest
 from bulk.redaction import redact_json
-from bulk.storage.private_files import read_regular, replacing
+from bulk.storage.private_files import read_regular, write_whole
 
 SUMMARY = "check.json"
 _FORM = 5
@@ -209,8 +209,7 @@ def keep(checked: Checked, workspace: Path) -> None:
         notes=checked.notes,
         digest=checked.digest,
     )
-    with replacing(workspace / SUMMARY) as file:
-        file.write(redact_json(msgspec.json.encode(summary)) + b"\n")
+    write_whole(workspace / SUMMARY, redact_json(msgspec.json.encode(summary)) + b"\n")
 
 
 def load_checked(manifest: Manifest, workspace: Path, fresh: Path | None = None) -> Checked | None:

@@ -28,7 +28,7 @@ from bulk.manifest.manifest import Job, Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.redaction import redact
 from bulk.schedule.queues import all_of
-from bulk.storage.private_files import replacing
+from bulk.storage.private_files import write_whole
 from bulk.store.bundles import MOST_BYTES, is_inside
 
 FILES = "files"
@@ -110,8 +110,7 @@ def packed(
     names |= {f"{FILES}/{name}" for name in _files_of_made_items(manifest, folder)}
     own = msgspec.structs.replace(origin, credentials=origin.credentials if is_alone else {}, cache=None)
     for name, data in ((MANIFEST, manifest.text.encode()), (ORIGIN, own.text())):
-        with replacing(workspace / name) as file:
-            file.write(data)
+        write_whole(workspace / name, data)
     link = workspace / FILES
     link.symlink_to(folder, target_is_directory=True)
     names |= {MANIFEST, ORIGIN}

@@ -35,20 +35,6 @@ from bulk.status import BucketStatus, Display, Silence
 from bulk.storage.disk_threads import beside
 from bulk.storage.scratch import scratch_folder
 
-__all__ = [
-    "execute",
-    "new_run_dir",
-    "plan_manifest",
-    "rate_limits",
-    "remove_if_empty",
-    "resume_run",
-    "retry_run",
-    "run_manifest",
-]
-
-RUNS = Path("runs")
-"""Folder of the runs that were given no directory."""
-
 LATENCY_ASKS = 5
 """How often a plan asks for the limits, to learn how long an answer takes (count); these requests are free."""
 LOOK_S = 10.0
@@ -89,60 +75,26 @@ async def run_manifest(
 async def resume_run(
     run_dir: Path,
     *,
+    again: Again,
     overrides: Overrides,
     cache: Path | None,
     display: Display,
     environ: Mapping[str, str],
     surroundings: Surroundings | None = None,
-    by: str = "cli",
 ) -> Report:
-    """Go on with a run that was stopped or killed. Its directory says how it was started; `overrides` change that.
+    """Go on with a run that was stopped or killed, or run items of it again, in the same run directory.
 
-    If the manifest is gone, its copy in the run directory is read. The items files must be where they were.
+    The directory says how the run was started; `overrides` change that. If the manifest is gone, its copy in the run
+    directory is read. The items files must be where they were. For each unknown item that is retried, the platform is
+    read first. If the value there is neither the one from before nor the one that was asked for, another user may have
+    written it since: the value stays, and so does the outcome unknown.
 
     Args:
-        by: one word for the caller, such as `cli`.
+        again: a resume or a retry; of a retry also which items, and whether to write over such values all the same.
 
     Raises:
         BulkError: there is no such run, its manifest or its items changed, or the run is in use.
     """
-    return await _again(run_dir, overrides, cache, display, environ, surroundings, Again(by=by))
-
-
-async def retry_run(
-    run_dir: Path,
-    *,
-    overrides: Overrides,
-    cache: Path | None,
-    display: Display,
-    environ: Mapping[str, str],
-    surroundings: Surroundings | None = None,
-    again: Again | None = None,
-) -> Report:
-    """Run the failed, skipped and unknown items of a run again, in the same run directory.
-
-    The platform is read first for each unknown item. If the value there is neither the one from before nor the one
-    that was asked for, another user may have written it since: the value stays, and so does the outcome unknown.
-
-    Args:
-        again: which items are retried, and whether to write over such values all the same; None: all items, and no.
-
-    Raises:
-        BulkError: there is no such run, its manifest is gone or was edited, or the run is in use.
-    """
-    again = again or Again(is_retry=True)
-    return await _again(run_dir, overrides, cache, display, environ, surroundings, again)
-
-
-async def _again(
-    run_dir: Path,
-    overrides: Overrides,
-    cache: Path | None,
-    display: Display,
-    environ: Mapping[str, str],
-    surroundings: Surroundings | None,
-    again: Again,
-) -> Report:
     around = surroundings or Surroundings(handles_signals=True, is_steered=True)
     around.cache = cache
     origin = Origin.load(run_dir)
@@ -263,9 +215,9 @@ def new_run_dir(name: str, clock: Clock) -> Path:
         RunDirectoryError: the directory can't be made.
     """
     try:
-        return directory.new_below(RUNS, name, clock.now())
+        return directory.new_below(directory.RUNS, name, clock.now())
     except OSError as error:
-        raise directory.unusable(RUNS, error) from error
+        raise directory.unusable(directory.RUNS, error) from error
 
 
 def remove_if_empty(run_dir: Path, *, with_parent: bool) -> None:

@@ -58,7 +58,7 @@ from bulk.report.tally import Tally
 from bulk.report.wave_gates import read_gates
 from bulk.status import Display, JobStatus, RunStatus
 from bulk.storage.disk_threads import beside
-from bulk.storage.private_files import replacing
+from bulk.storage.private_files import write_whole
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ async def execute(
     stdin: BinaryIO | None = None,
     again: Again | None = None,
 ) -> Report:
-    """Check a manifest, and run it in `run_dir`. `run_manifest` and `retry_run` explain the arguments.
+    """Check a manifest, and run it in `run_dir`. `run_manifest` and `resume_run` explain the arguments.
 
     A check that finds a flaw removes the run directory again if it is new.
     """
@@ -274,8 +274,7 @@ def _name(run_dir: Path, origin: Origin, manifest: Manifest) -> None:
             path = run_dir / name
             if path.is_symlink() or not path.is_file() or path.read_bytes() != text:
                 note_making(run_dir, is_naming=True)
-                with replacing(path) as file:
-                    file.write(text)
+                write_whole(path, text)
     except OSError as error:
         raise unusable(run_dir, error) from error
 

@@ -35,6 +35,8 @@ from bulk.storage.private_files import (
     sync_directory,
 )
 
+RUNS = Path("runs")
+"""The folder of runs for which no directory was named."""
 LOCK = "run.lock"
 RESULTS = "results.jsonl"
 ORIGIN = "origin.json"
@@ -61,6 +63,11 @@ FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 """Errors that say that the disk, the quota or the limit for files is used up."""
 
 
+def safe_name(name: str) -> str:
+    """Return a name of a run as the name of a folder."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "run"
+
+
 def names_at(name: str, at: float) -> Iterator[str]:
     """Yield names for a run that begins at `at` (UTC epoch seconds), each for where those before are taken: NAME-TIME,
     NAME-TIME-2 and so on. The time is UTC, so that runs sort by time.
@@ -77,7 +84,7 @@ def new_below(folder: Path, name: str, at: float) -> Path:
         OSError: it can't be made.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    paths = map(folder.joinpath, names_at(re.sub(r"[^\w.-]+", "-", name).strip("-.") or "run", at))
+    paths = map(folder.joinpath, names_at(safe_name(name), at))
     while True:
         path = next(paths)
         with contextlib.suppress(FileExistsError):  # another run was started in the same second

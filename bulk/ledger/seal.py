@@ -25,7 +25,7 @@ import msgspec
 
 from bulk.errors import ANOTHER_RUN, UNDECODABLE, RunDirectoryError
 from bulk.ledger import database
-from bulk.storage.private_files import open_private, open_regular, replacing, sync_directory
+from bulk.storage.private_files import open_private, open_regular, sync_directory, write_whole
 
 SEAL = "run.seal"
 
@@ -80,8 +80,7 @@ def write_seal(run_dir: Path, seal: Seal) -> None:
     Raises:
         OSError: the disk refused.
     """
-    with replacing(run_dir / SEAL) as file:
-        file.write(_text(seal))
+    write_whole(run_dir / SEAL, _text(seal))
     sync_directory(run_dir)
 
 

@@ -12,7 +12,7 @@ from bulk.report.exploration import Exploration
 from bulk.report.record import Report
 from bulk.report.render import html
 from bulk.report.render.json_data import as_data
-from bulk.storage.private_files import replacing, sync_directory
+from bulk.storage.private_files import sync_directory, write_whole
 
 JSON_NAME = "report.json"
 HTML_NAME = "report.html"
@@ -27,8 +27,7 @@ def write_reports(report: Report, run_dir: Path, exploration: Exploration | None
     contents = {JSON_NAME: as_json(report), HTML_NAME: html.render(report, exploration).encode("utf-8", "replace")}
     try:
         for name, content in contents.items():
-            with replacing(run_dir / name) as file:
-                file.write(content)
+            write_whole(run_dir / name, content)
         sync_directory(run_dir)
     except OSError as error:
         why = error.strerror or str(error)

@@ -25,7 +25,7 @@ from bulk.model import SUCCESSFUL, ErrorCode
 from bulk.report.record import OUTCOMES
 from bulk.report.tally import label_of_redacted
 from bulk.report.tally_rows import LineError
-from bulk.storage.private_files import open_private, replacing, write_all
+from bulk.storage.private_files import open_private, write_all, write_whole
 
 STEP_BYTES = 512 * 1024
 MOST_TEXT = 600
@@ -235,8 +235,7 @@ class SearchIndex:
         return found if is_whole and found.run_dir == place else _Meta(place)
 
     def _keep(self) -> None:
-        with replacing(self._folder / "meta.json") as file:
-            file.write(msgspec.json.encode(self._meta))
+        write_whole(self._folder / "meta.json", msgspec.json.encode(self._meta))
         self._kept_meta = self._meta
 
 

@@ -138,6 +138,16 @@ def replacing(path: Path, *, is_private: bool = True) -> Iterator[BinaryIO]:
             raise
 
 
+def write_whole(path: Path, content: bytes, *, is_private: bool = True) -> None:
+    """Write a file, whole or not at all: see `replacing`.
+
+    Raises:
+        OSError: the disk refused; `path` is as it was.
+    """
+    with replacing(path, is_private=is_private) as file:
+        file.write(content)
+
+
 def _new_part(part: Path, *, is_private: bool = True) -> int:
     """Return a descriptor of a new file at `part`, which other processes leave alone as long as it is open."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL

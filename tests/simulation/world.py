@@ -257,7 +257,7 @@ class World:
         """Run what did not succeed again, as `bulk retry` does, or with `--overwrite`."""
         return await self._watched(
             self.run_dir(manifest),
-            lambda around: commands.retry_run(
+            lambda around: commands.resume_run(
                 self.run_dir(manifest),
                 overrides=Overrides(),
                 cache=self.cache,

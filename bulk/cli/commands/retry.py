@@ -92,7 +92,7 @@ def retry(
     showing = foreground.remembered(run_dir, showing)
 
     async def start(display: "Display", cache: Path | None) -> "Report":
-        return await commands.retry_run(
+        return await commands.resume_run(
             run_dir,
             overrides=overrides,
             cache=cache,

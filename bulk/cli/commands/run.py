@@ -19,6 +19,7 @@ from bulk.cli.options import (
     MANIFEST,
     OF_ITS_PROCESS,
     PLATFORM,
+    RUNS,
     RunDirectory,
     overriding,
     refuse_for_workers,
@@ -137,7 +138,7 @@ def _place(
     """Yield the result of `_meant`; a run directory that was made for it is removed where no run began in it."""
     from bulk.engine import commands
 
-    is_first = not commands.RUNS.exists()
+    is_first = not RUNS.exists()
     found = _meant(given, overrides, run_dir)
     try:
         yield found

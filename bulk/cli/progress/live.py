@@ -86,7 +86,7 @@ class LiveFace:
         width, height = self._size()
         self._console.size = ConsoleDimensions(width, height)
         # the last column stays free, so that no row is full and the cursor never waits behind the last column
-        drawn = picture(status, self._clock.now(), width - 1, height - 1)
+        drawn = Picture(status, self._clock.now(), width - 1, height - 1)
         rows = [_row(line) for line in self._console.render_lines(drawn, self._console.options.update(width=width - 1))]
         erased = self._erased(width, height)
         self._widths = [row.cell_len for row in rows]
@@ -133,19 +133,16 @@ def _row(line: Sequence[Segment]) -> Text:
     return row
 
 
-def picture(status: RunStatus, now: float, columns: int, rows: int) -> RenderableType:
-    """Return the whole picture, at most `rows` high; nothing in it is cut off that finds room.
+class Picture:
+    """The whole picture, for rich to print: nothing in it is cut off that finds room.
+
+    Everything but the jobs is laid out first, then as many jobs as find room in between.
 
     Args:
         now: UTC epoch seconds.
         columns: width of the terminal (count).
         rows: rows that may be used (count, >= 1).
     """
-    return _Picture(status, now, columns, rows)
-
-
-class _Picture:
-    """Lays out everything but the jobs first, then as many jobs as find room in between."""
 
     def __init__(self, status: RunStatus, now: float, columns: int, rows: int) -> None:
         self._status, self._now, self._columns, self._rows = status, now, columns, max(1, min(rows, _MOST_ROWS))

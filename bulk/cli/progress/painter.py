@@ -55,7 +55,6 @@ def display(
     *,
     is_terminal: bool | None = None,
     environ: Mapping[str, str] | None = None,
-    clock: Clock | None = None,
 ) -> Display:
     """Return what `--progress KIND` shows on `stream`.
 
@@ -63,7 +62,6 @@ def display(
         kind: one of `KINDS`; `auto` is `rich` on a terminal that can move its cursor, else `plain`.
         is_terminal: whether `stream` is a terminal; None: the stream is asked.
         environ: for `TERM` and `NO_COLOR`; None: the process's own.
-        clock: None: this machine's.
 
     Raises:
         UsageError: `kind` is none of `KINDS`.
@@ -84,7 +82,7 @@ def display(
         face = LiveFace(cast(TextIO, guarded), has_colour=not environ.get("NO_COLOR"))
     else:
         face = PlainFace(guarded) if kind == "plain" else JsonFace(guarded)
-    return Painter(face, clock or Clock())
+    return Painter(face, Clock())
 
 
 class Painter:

@@ -19,7 +19,7 @@ from bulk.engine.identity import files_digest, identity_of
 from bulk.engine.origin import Origin
 from bulk.errors import UNDECODABLE, GateClosed, RunDirectoryError, UsageError
 from bulk.execute.preview import RECORD_BYTES, VERDICTS, Planned
-from bulk.storage.private_files import read_regular, replacing
+from bulk.storage.private_files import read_regular, replacing, write_whole
 
 VALID_S: Final = 24 * 3600.0
 """How long after it was made a plan may be begun (seconds)."""
@@ -93,8 +93,7 @@ def write_plan(plan: PlanFile, path: Path) -> None:
         UsageError: the file can't be written.
     """
     try:
-        with replacing(path) as file:
-            file.write(_text(plan))
+        write_whole(path, _text(plan))
     except OSError as error:
         raise UsageError(f"{path} can't be written: {error.strerror}") from None
 

@@ -16,19 +16,16 @@ from bulk.errors import RunDirectoryError
 from bulk.execute.preview import Planned
 from bulk.ledger.companion_files import bound_part, digest_of
 from bulk.ledger.database import LEDGER
-from bulk.ledger.directory import unusable
-from bulk.storage.private_files import replacing
+from bulk.ledger.directory import RUNS, safe_name, unusable
+from bulk.storage.private_files import write_whole
 
 NAME: Final = "plan.json"
 """The copy of the plan in a run directory."""
 
-RUNS: Final = Path("runs")
-
 
 def run_dir_of(plan: PlanFile) -> Path:
     """Return the default run directory of a plan."""
-    safe = "".join(char if char.isalnum() or char in "._-" else "-" for char in plan.name).strip("-.") or "run"
-    return RUNS / f"{safe}-{plan.digest[:12]}"
+    return RUNS / f"{safe_name(plan.name)}-{plan.digest[:12]}"
 
 
 def approval_of(plan: PlanFile, path: Path, run_dir: Path, clock: Clock) -> Approve:
@@ -37,8 +34,7 @@ def approval_of(plan: PlanFile, path: Path, run_dir: Path, clock: Clock) -> Appr
     def approve(checked: Checked) -> None:
         plan_file.require_current(plan, path, checked, run_dir, clock.now())
         try:
-            with replacing(run_dir / NAME) as file:
-                file.write(path.read_bytes())
+            write_whole(run_dir / NAME, path.read_bytes())
         except OSError as error:
             raise unusable(run_dir, error) from error
 
@@ -68,8 +64,7 @@ def keep_to(plan: PlanFile, path: Path, run_dir: Path) -> None:
             f"{copy} is gone, and {path} is another plan, or was approved again since; restore it from a copy"
         )
     try:
-        with replacing(copy) as file:
-            file.write(path.read_bytes())
+        write_whole(copy, path.read_bytes())
     except OSError as error:
         raise unusable(run_dir, error) from error
 

@@ -13,14 +13,16 @@ from anyio.abc import TaskGroup
 
 from bulk.capabilities import ResultT, Returns
 from bulk.clock import Clock
-from bulk.engine.commands import execute, new_run_dir, run_manifest
+from bulk.engine.commands import new_run_dir, run_manifest
+from bulk.engine.execution import execute
 from bulk.engine.library.finished_item import FinishedItem
 from bulk.engine.library.map_directory import MapDirectory
 from bulk.engine.library.progress import CallbackDisplay, Progress
 from bulk.engine.library.settings import EngineSettings, overrides_from
 from bulk.engine.library.staged_items import Items, StagedItems, operation_of, stage_async
+from bulk.engine.status.unfinished import refuse_unfinished
 from bulk.engine.surroundings import Surroundings
-from bulk.errors import BudgetTooSmall, BulkError, CredentialRefused, ManifestError, RunStopped, UsageError
+from bulk.errors import BulkError, ManifestError, UsageError
 from bulk.ledger.records import Finished
 from bulk.manifest.reading import read_manifest
 from bulk.operation import AnyOperation
@@ -197,23 +199,11 @@ class Engine:
                 )
                 told, ended = feed.count + place.earlier, sum(report.outcomes.values())
                 assert feed.has_left or told == ended, f"{told} of {report.outcomes} were told"
-                feed.failure = _ending(report)
+                refuse_unfinished(report)
         except BulkError as failure:
             feed.failure = failure
         finally:
             feed.over.set()
-
-
-def _ending(report: Report) -> BulkError | None:
-    """Return the error that `map` raises because the run ended with work left; None if the run is complete."""
-    match report.exit_code:
-        case CredentialRefused.exit_code:
-            return CredentialRefused("default", report.why)
-        case BudgetTooSmall.exit_code:
-            return BudgetTooSmall(report.why)
-        case RunStopped.exit_code:
-            return RunStopped(report.why)
-    return None
 
 
 class _Feed:

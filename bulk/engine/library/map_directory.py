@@ -27,7 +27,7 @@ from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import ErrorCode, ItemError, OutcomeKind
-from bulk.storage.private_files import replacing
+from bulk.storage.private_files import write_whole
 
 JOB = "map"
 STDIN_SHOWN = "<stdin>"
@@ -79,8 +79,7 @@ class MapDirectory:
             self._write(text)
 
     def _write(self, text: bytes) -> None:
-        with replacing(self._manifest) as file:
-            file.write(text)
+        write_whole(self._manifest, text)
 
     def _refuse_other_items(self, kept: Path) -> None:
         with ExitStack() as files:

@@ -33,7 +33,7 @@ from bulk.manifest.variables import escaped
 from bulk.redaction import redact
 from bulk.status import Display
 from bulk.storage.disk_threads import beside
-from bulk.storage.private_files import replacing, try_replacing
+from bulk.storage.private_files import try_replacing, write_whole
 
 BYTES_GONE = "its bytes could not be read: {why} (neither at the commit before its write nor in a file that was equal)"
 NO_COMMIT = "no answer has named the commit before it, where its bytes are: the file was the blob {blob}"
@@ -361,8 +361,7 @@ def _section(head: str, lines: list[str]) -> list[str]:
 
 
 def _write(path: Path, text: str) -> None:
-    with replacing(path) as file:
-        file.write(text.encode())
+    write_whole(path, text.encode())
 
 
 def _unwritable(error: OSError, path: Path) -> UsageError:

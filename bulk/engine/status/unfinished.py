@@ -7,11 +7,11 @@ from bulk.exit_codes import COMPLETE, SIGNALLED, ExitCode
 from bulk.report.fold import Report
 
 
-def refuse_unfinished(report: Report, words: str, way_out: str = "") -> None:
+def refuse_unfinished(report: Report, words: str = "", way_out: str = "") -> None:
     """Raise an error with the exit code of the run if the run has work left.
 
     Args:
-        words: what could not be done; way_out: how it can be. The reason of the run stands between them.
+        words: what could not be done, if there is more to say than the reason of the run; way_out: how it can be done.
 
     Raises:
         BulkError: the run has work left.
@@ -20,7 +20,7 @@ def refuse_unfinished(report: Report, words: str, way_out: str = "") -> None:
         return
     if report.exit_code in SIGNALLED:
         raise Interrupted(signal.Signals(report.exit_code - 128).name, report.exit_code)
-    told = f"{words}: {report.why}{way_out}"
+    told = f"{words}: {report.why}{way_out}" if words else report.why
     match report.exit_code:
         case ExitCode.CREDENTIAL_REFUSED:
             raise CredentialRefused("default", told)

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from bulk.ledger.directory import RESULTS
-from bulk.storage.private_files import open_regular, read_regular, replacing
+from bulk.storage.private_files import open_regular, read_regular, write_whole
 
 DIGESTS = "digests.json"
 
@@ -49,8 +49,7 @@ def note_files(run_dir: Path, head: bytes) -> None:
     with contextlib.suppress(OSError):
         files = {path.name: digest_of(path) for path in covered(run_dir)}
         data = msgspec.json.format(msgspec.json.encode(Digests(head=head.hex(), files=files)), indent=1)
-        with replacing(run_dir / DIGESTS) as file:
-            file.write(data + b"\n")
+        write_whole(run_dir / DIGESTS, data + b"\n")
 
 
 def forget_files(run_dir: Path) -> None:

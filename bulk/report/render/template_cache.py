@@ -15,7 +15,7 @@ from pathlib import Path
 import jinja2
 from jinja2.bccache import Bucket
 
-from bulk.storage.private_files import read_regular, replacing
+from bulk.storage.private_files import read_regular, write_whole
 
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
@@ -49,8 +49,7 @@ class TemplateCache(jinja2.BytecodeCache):
         code, path = marshal.dumps(bucket.code), _place(bucket.key)
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as file:
-                file.write(self._digest(bucket, code) + code)
+            write_whole(path, self._digest(bucket, code) + code)
 
     def _digest(self, bucket: Bucket, code: bytes) -> bytes:
         versions = f"{jinja2.__version__} {bucket.checksum} {self._options}".encode()

@@ -18,7 +18,7 @@ from bulk.redaction import redact
 from bulk.report.run_state import run_state_of
 from bulk.serve.metrics import metrics
 from bulk.serve.metrics.metrics_source import Latencies, figures
-from bulk.storage.private_files import replacing
+from bulk.storage.private_files import write_whole
 
 EVERY_S = 15.0
 """How often the file is written anew (seconds)."""
@@ -76,8 +76,8 @@ class MetricsFile:
         except BulkError:  # the run has no ledger yet
             return False
         try:
-            with replacing(self._path, is_private=False) as file:  # a collector reads it as another user
-                file.write(redact(metrics.text([found], is_classic=True)).encode())
+            text = redact(metrics.text([found], is_classic=True))
+            write_whole(self._path, text.encode(), is_private=False)  # a collector reads it as another user
         except OSError as flaw:
             if not self._is_broken:
                 self._is_broken = True

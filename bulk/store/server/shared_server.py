@@ -21,7 +21,7 @@ from typing import IO
 import msgspec
 
 from bulk.errors import UNDECODABLE, BulkError, RunStopped
-from bulk.storage.private_files import replacing
+from bulk.storage.private_files import write_whole
 from bulk.store.server.private_server import Place, Server
 
 _LOCK, _USERS, _ADDRESS, _KEEPER, _KEPT = "lock", "users", "address.json", "keeper", "kept.json"
@@ -127,8 +127,7 @@ def _kept_data(meeting: Path, *, is_to_make: bool) -> Path | None:
     else:
         folder = meeting.absolute() / "database"
     try:
-        with replacing(noted) as file:
-            file.write(msgspec.json.encode(str(folder / "data")))
+        write_whole(noted, msgspec.json.encode(str(folder / "data")))
     except OSError:
         with contextlib.suppress(OSError):  # only the folder of a server that root starts exists already
             folder.rmdir()

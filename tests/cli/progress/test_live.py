@@ -42,7 +42,7 @@ def test_the_picture_fits(columns, rows, jobs, waits, names):
     """However many jobs, buckets and waits there are, the picture is no higher and no wider than the terminal."""
     shown = busy(jobs, waits, name=names, why=HOSTILE)
     console = Console(width=columns, height=rows, file=io.StringIO(), color_system=None)
-    console.print(live.picture(shown, START + 61, columns, rows))
+    console.print(live.Picture(shown, START + 61, columns, rows))
     printed = console.file.getvalue().removesuffix("\n").split("\n")  # type: ignore[attr-defined]
     assert len(printed) <= rows
     assert all(cell_len(line) <= columns for line in printed)
@@ -52,7 +52,7 @@ def test_the_picture_says_what_matters():
     """Jobs with what failed first, buckets with what is left, what is waited for, and when it is done."""
     shown = busy(2, 3, retries=1, settled=2)
     console = Console(width=150, file=io.StringIO(), color_system=None)
-    console.print(live.picture(shown, START + 60, 150, 40))
+    console.print(live.Picture(shown, START + 60, 150, 40))
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     for words in (
         "42/100",
@@ -71,7 +71,7 @@ def test_hidden_jobs_are_counted():
     jobs = tuple(job_status(f"done-{number}", state="complete") for number in range(30))
     jobs += (job_status("busy"), job_status("later", state="waiting", waits_for=("busy",), outcomes={}))
     console = Console(width=100, file=io.StringIO(), color_system=None)
-    console.print(live.picture(status(START, jobs=jobs), START, 100, 8))
+    console.print(live.Picture(status(START, jobs=jobs), START, 100, 8))
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     assert "busy" in printed
     assert "waits for busy" in printed
@@ -184,7 +184,7 @@ def _is_all_there(shown: str) -> list[str]:
 def test_nothing_is_cut_that_has_room(columns):
     """On a terminal of 24 rows everything is told, whatever its width: no ellipsis, and no word is missing."""
     console = Console(width=columns, height=24, file=io.StringIO(), color_system=None)
-    console.print(live.picture(_full(), START + 61, columns, 23))
+    console.print(live.Picture(_full(), START + 61, columns, 23))
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     assert "…" not in printed
     assert _is_all_there(printed) == []

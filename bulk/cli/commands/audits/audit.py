@@ -228,15 +228,14 @@ def _refuse(out: Path | None, manifest: Path) -> None:
 
 def _print(result: "AuditResult", kind: str, out: Path | None) -> None:
     from bulk.audit.output import rendered
-    from bulk.storage.private_files import replacing
+    from bulk.storage.private_files import write_whole
 
     with output.binary_out() as stdout:
         stdout.write(rendered(result, kind if out is None else "text"))
     if out is None:
         return
     try:
-        with replacing(out) as file:
-            file.write(rendered(result, kind))
+        write_whole(out, rendered(result, kind))
     except OSError as error:
         raise RunDirectoryError(f"--out {out}: {error.strerror}") from error
 

@@ -12,7 +12,7 @@ import click
 from bulk.cli import event_loop, output
 from bulk.cli.commands.cluster import stored, stored_steering
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, as_json, overriding
+from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, RUNS, as_json, overriding
 from bulk.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def run_in_store(
         except KeyboardInterrupt:
             output.say("detached: what was submitted goes on, and the same command waits again")
             return ExitCode.INTERRUPTED
-        target = run_dir or Path("runs") / submitted.name
+        target = run_dir or RUNS / submitted.name
         if run.state != runs.COMPLETE:
             return stored_steering.said(run, store)
         report = submission.taken_home(connection, run, target, submitted.notes)

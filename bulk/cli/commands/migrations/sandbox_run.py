@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bulk.cli import foreground, sandbox_process
+from bulk.cli.options import RUNS
 from bulk.storage.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def run(manifest: Path, overrides: "Overrides") -> int:
     sources = dict.fromkeys(read.platform.credentials, f"env:{TOKEN}")
     environ = {**os.environ, TOKEN: sandbox_process.TOKEN}
     options = ("--rate-limit", "off", "--vendor", read.platform.vendor)
-    is_first = not commands.RUNS.exists()
+    is_first = not RUNS.exists()
     with (
         scratch_folder("sandbox") as folder,
         sandbox_process.running(folder, seed, *options) as (base_url, _),

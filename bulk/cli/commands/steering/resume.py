@@ -45,6 +45,7 @@ def resume(
         return stored_steering.steer(str(run_dir), store, "resume", frozenset(accepted))
     from bulk.cli.commands.steering import asking
     from bulk.engine import commands
+    from bulk.engine.again import Again
     from bulk.engine.surroundings import Surroundings
     from bulk.ledger.digests.file_digests import DIGESTS
     from bulk.ledger.view import LedgerView
@@ -68,7 +69,7 @@ def resume(
             display=display,
             environ=os.environ,
             surroundings=Surroundings(handles_signals=True, is_steered=True, accepted_waves=frozenset(accepted)),
-            by=foreground.started_by(os.environ),
+            again=Again(by=foreground.started_by(os.environ)),
         )
 
     return foreground.run(start, run_dir, **showing)
