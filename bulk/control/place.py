@@ -54,8 +54,9 @@ def peer_uid(connection: socket.socket) -> int:
     return int(struct.unpack("2I", connection.getsockopt(0, _LOCAL_PEERCRED, 76)[:8])[1])
 
 
-def user_name(uid: int) -> str:
-    """Return the name of a user; the number if it has no name."""
+def user_name(uid: int | None = None) -> str:
+    """Return the name of a user, of this process's user where no number is given; the number if it has no name."""
+    uid = os.getuid() if uid is None else uid
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -6,7 +6,6 @@ of a digest. An approval is for the digest of the plan. A file in which a byte w
 
 import base64
 import hashlib
-import os
 import re
 import shlex
 from pathlib import Path
@@ -146,16 +145,6 @@ def approve(path: Path, who: str, now: float) -> PlanFile:
 
 def _approved(plan: PlanFile, who: str, now: float) -> PlanFile:
     return msgspec.structs.replace(plan, approval=Approval(who=who, at=now, seal=_seal(plan.digest, who, now)))
-
-
-def user() -> str:
-    """Return the name of the user who runs this process, as the system tells it."""
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return str(os.getuid())
 
 
 def require_current(plan: PlanFile, path: Path, checked: Checked, run_dir: Path, now: float) -> None:

@@ -4,7 +4,6 @@ While a page is open, a separate thread reads the list about once a second, so t
 never holds the page up: the list stays as it was then, and `trouble` says why.
 """
 
-import getpass
 import socket
 import threading
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from bulk.cluster.stored_limits import set_limits, settable
 from bulk.cluster.stored_state import state_of
 from bulk.cluster.stored_waves import open_waves, refuse_closed
 from bulk.cluster.submission import next_command
+from bulk.control.place import user_name
 from bulk.errors import BulkError
 from bulk.report.run_list import ListedRun
 from bulk.report.wave_gates import closed_gate
@@ -182,7 +182,7 @@ class StoredRuns:
 
 
 def _who() -> str:
-    return f"{getpass.getuser()}@{socket.gethostname()} ({WHO})"
+    return f"{user_name()}@{socket.gethostname()} ({WHO})"
 
 
 def _why(verb: str) -> str:

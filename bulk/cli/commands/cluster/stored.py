@@ -1,7 +1,6 @@
 """The option `--store`, and the connection that commands with this option share."""
 
 import contextlib
-import getpass
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,7 +43,9 @@ def need_client(what: str) -> None:
 
 def who() -> str:
     """Return the user and the machine that give the command, for the table of actions."""
-    return f"{getpass.getuser()}@{socket.gethostname()}"
+    from bulk.control.place import user_name
+
+    return f"{user_name()}@{socket.gethostname()}"
 
 
 @contextlib.contextmanager

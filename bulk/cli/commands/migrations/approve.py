@@ -27,9 +27,10 @@ def approve(plan: Path, *, wave: int | None, store: str | None) -> int:
     if plan.is_dir():
         raise UsageError(f"{plan} is a folder: name the plan's file, or with --wave N the wave of a run to open")
     from bulk.clock import Clock
+    from bulk.control.place import user_name
     from bulk.engine.agreement import plan_file
 
-    agreed = plan_file.approve(plan, plan_file.user(), Clock().now())
+    agreed = plan_file.approve(plan, user_name(), Clock().now())
     counts = ", ".join(f"{count:,} {verdict}" for verdict, count in agreed.counts.items() if count)
     assert agreed.approval is not None, "it was just given"
     output.out(f"approved by {agreed.approval.who}: {counts or 'nothing to look at'}; digest {agreed.digest}")
