@@ -25,10 +25,9 @@ from bulk.manifest.credential_specs import (
     spec_of,
     text_of,
 )
-from bulk.manifest.fields import Fields, one_of
+from bulk.manifest.fields import NAME, Fields, one_of
 from bulk.quantities import kind_of
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _KINDS = ("app", "token", "login", "pool")
 _EXPECTED = "expected a place of a token (env:NAME, file:PATH or command:PROGRAM), or one of app, token, login and pool"

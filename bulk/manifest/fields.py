@@ -4,12 +4,16 @@ Each method that reads a value notes a flaw and returns its default if the value
 and finds all flaws.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from bulk.flaws import Flaws, name_shown, unknown_name
 from bulk.items.yaml_text import Node
 from bulk.quantities import kind_of
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""Names of manifests, jobs and credentials: they become file names and words of messages."""
 
 R = TypeVar("R")
 T = TypeVar("T")

@@ -29,11 +29,10 @@ from bulk.items.sources import STDIN
 from bulk.items.yaml_text import Node
 from bulk.manifest import derived_jobs, platform_section
 from bulk.manifest.credential_specs import AppSpec, PoolSpec, spec_of
-from bulk.manifest.fields import Fields
+from bulk.manifest.fields import NAME, Fields
 from bulk.manifest.manifest import Job
 from bulk.manifest.needs import keyed_needs
 from bulk.manifest.save_template import SaveFlaw, Template
-from bulk.manifest.settings import NAME
 from bulk.operation import AnyOperation, UnknownOperation, find, names
 
 NEEDS_POLICIES = ("all", "any-outcome")

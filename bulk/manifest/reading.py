@@ -23,11 +23,11 @@ from bulk.items.yaml_text import Node, read_document
 from bulk.manifest import platform_section, variables
 from bulk.manifest.audit_section import audit_of
 from bulk.manifest.credential_specs import kind_of
-from bulk.manifest.fields import Fields
+from bulk.manifest.fields import NAME, Fields
 from bulk.manifest.jobs import jobs_of
 from bulk.manifest.manifest import Job, Manifest, Platform
 from bulk.manifest.needs.chosen_jobs import chosen_of
-from bulk.manifest.settings import NAME, Overrides, item_limit, limits_of, platform_of, read_platform
+from bulk.manifest.settings import Overrides, item_limit, limits_of, platform_of, read_platform
 
 __all__ = ["Overrides", "read_manifest", "read_platform"]
 

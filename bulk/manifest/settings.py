@@ -28,9 +28,6 @@ PACES = ("even", "burst")
 CONFIRMS = ("auto", "always")
 DEFAULT_SOURCE = "env:BULK_TOKEN"
 MOST_CONCURRENCY = 10_000
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-"""Names of manifests, jobs and credentials: they become file names and words of messages."""
-
 _API_VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 T = TypeVar("T")

@@ -1,9 +1,9 @@
 """The part of `limits` that is about waves: their sizes, their gate, and budgets for error codes (interface.md §2)."""
 
-import difflib
 from typing import Any
 
 from bulk import quantities
+from bulk.flaws import unknown_name
 from bulk.manifest.fields import Fields
 from bulk.model import ErrorCode
 from bulk.quantities import Share
@@ -22,9 +22,7 @@ def waves_of(part: Fields) -> dict[str, Any]:
     for code in given.names():
         if code not in _CODES:
             given.node(code)
-            near = difflib.get_close_matches(code, _CODES, 1)
-            hint = f"; did you mean {near[0]}?" if near else f"; expected one of {', '.join(_CODES)}"
-            given.flaw(code, f"is not a code of an error{hint}")
+            given.flaw(code, unknown_name(code, _CODES, "error code"))
             continue
         share = given.scalar(code, None, quantities.share)
         if share is not None:

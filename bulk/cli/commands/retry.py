@@ -134,13 +134,10 @@ def _outcomes(only: str | None) -> tuple[str, ...]:
 
 def _codes(codes: tuple[str, ...]) -> tuple[str, ...]:
     """Return the codes that `--code` names."""
-    import difflib
-
+    from bulk.flaws import name_shown, unknown_name
     from bulk.model import ErrorCode
 
     for code in codes:
         if code not in tuple(ErrorCode):
-            close = difflib.get_close_matches(code, tuple(ErrorCode), 1)
-            meant = f" (did you mean {close[0]}?)" if close else f"; expected one of {', '.join(ErrorCode)}"
-            raise UsageError(f"--code: there is no code {code!r}{meant}")
+            raise UsageError(f"--code {name_shown(code)}: {unknown_name(code, ErrorCode, 'code')}")
     return codes

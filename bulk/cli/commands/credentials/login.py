@@ -27,8 +27,8 @@ def login(*, name: str, overrides: "Overrides", client_id: str) -> int:
     import threading
 
     from bulk.clock import Clock
+    from bulk.manifest.fields import NAME
     from bulk.manifest.reading import read_platform
-    from bulk.manifest.settings import NAME
     from bulk.platform.auth.device_login import Site, log_in
     from bulk.platform.auth.logins import Login, check_place, folder_of, store
 

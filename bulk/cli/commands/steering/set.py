@@ -50,6 +50,8 @@ def set_(run_dir: Path, *, changes: tuple[str, ...], store: str | None, as_json:
 
 
 def _parsed(changes: tuple[str, ...]) -> dict[str, str]:
+    from bulk.flaws import name_shown, unknown_name
+
     found: dict[str, str] = {}
     for change in changes:
         name, equals, value = change.partition("=")
@@ -59,15 +61,8 @@ def _parsed(changes: tuple[str, ...]) -> dict[str, str]:
         if not equals or not value:
             raise UsageError(f"{change!r}: write NAME=VALUE, the name being one of {', '.join(SETTABLE)}")
         if name not in LIMITS and not name.startswith(PRIORITY):
-            raise UsageError(f"{name!r} can't be set{_meant(name)}; expected one of {', '.join(SETTABLE)}")
+            raise UsageError(f"{name_shown(name)} can't be set: {unknown_name(name, SETTABLE, 'limit')}")
         if name in found:
             raise UsageError(f"{name} is given twice")
         found[name] = value
     return found
-
-
-def _meant(name: str) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, SETTABLE, 1)
-    return f" (did you mean {close[0]}?)" if close else ""
