@@ -25,7 +25,7 @@ from bulk.ledger.records import Action
 from bulk.ledger.rows import status_json
 from bulk.manifest.manifest import Limits
 from bulk.schedule.priorities import set_priority
-from bulk.status import Display, RunStatus
+from bulk.status import Display, RunStatus, Silence
 
 NONE = "none"
 """The value that removes a limit, where the limit is optional."""
@@ -184,15 +184,9 @@ class Steering:
         self._checked = status
 
 
-class _Followed:
+class _Followed(Silence):
     def __init__(self, display: Display, steering: Steering) -> None:
         self._display, self._steering = display, steering
-
-    def __enter__(self) -> "_Followed":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
     def update(self, status: RunStatus) -> None:
         self._steering.note_check(status)

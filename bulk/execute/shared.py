@@ -16,13 +16,13 @@ from bulk.execute.writes.shown_once import ShownOnce
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all items of a run share.
+    """The parts of a run that all of its items share.
 
     Attributes:
-        late_writes: writes that may still arrive. recent_creations, recent_writes: what this run has just created and
-            written. overwritten: by job and index, writes of earlier processes that a retry writes over.
-        dice: the random numbers for jitter. shown_once: what answers have shown that none can show again.
-        is_preview: whether items are only looked at. planned: what an approved plan has seen, if there is one.
+        late_writes: writes that may still arrive. recent_creations, recent_writes: the newest ones of this run.
+            overwritten: by job and index, writes of earlier processes that a retry writes over.
+        dice: the random numbers for jitter. shown_once: marks in answers that no later answer can show.
+        is_preview: whether items are only looked at. planned: the records of an approved plan, if there is one.
     """
 
     sender: RequestSender

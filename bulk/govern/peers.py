@@ -43,8 +43,8 @@ class Peers(Protocol):
         """Give back and lease tokens, see `SharedBucket.lease`.
 
         Returns:
-            What was lent, and the bucket as it stands (None: the platform has not told of it); None where the store is
-            out of reach. Then nothing is known of what was given back, nor of what was lent.
+            The lease, and the bucket as it stands (None: the platform has not told of it); None where the store is out
+            of reach. Then it is not known whether tokens were given back, nor whether any were lent.
         """
 
     async def marks(self, account: str) -> Mapping[str, int] | None:

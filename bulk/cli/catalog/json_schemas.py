@@ -122,7 +122,7 @@ MORE: Mapping[str, str] = {
     "RunStatus.buckets": "the buckets that it uses",
     "RunStatus.in_flight": "requests in flight (count)",
     "RunStatus.retries": "requests that repeated one that failed (count)",
-    "RunStatus.waits": "what waits for what",
+    "RunStatus.waits": "the reasons for which items wait",
     "Summary.added": "items that RUN_B alone has (count)",
     "Summary.changed": "items that differ (count)",
     "Summary.lost_sight": "items that RUN_A has read and RUN_B could not (count)",

@@ -17,7 +17,8 @@ from bulk.cli.options import RunDirectory, as_json
 def status(run_dir: Path, *, store: str | None, as_json: bool) -> int:
     """Say where RUN stands, also while it runs.
 
-    What is done, what is left, what waits for what, when it ends. With --store RUN is the name of a run in that store.
+    It shows how many items have ended and are left, the reasons for waits, and when the run will end. With --store RUN
+    is the name of a run in that store.
     """
     if store is not None:
         return _in_store(str(run_dir), store, as_json=as_json)

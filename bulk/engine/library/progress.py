@@ -2,11 +2,11 @@
 
 import logging
 from collections.abc import Callable
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 import anyio
 
-from bulk.status import RunStatus
+from bulk.status import RunStatus, Silence
 
 Progress: TypeAlias = Callable[[RunStatus], None]
 """Called with the status of the run several times a second, in the thread of the engine or of the call `bulk.run`."""
@@ -14,7 +14,7 @@ Progress: TypeAlias = Callable[[RunStatus], None]
 log = logging.getLogger("bulk.engine.library")
 
 
-class CallbackDisplay:
+class CallbackDisplay(Silence):
     """A display that passes each status to a callback. Without a callback (None) it shows nothing.
 
     Attributes:
@@ -25,12 +25,6 @@ class CallbackDisplay:
     def __init__(self, callback: Progress | None, scope: anyio.CancelScope) -> None:
         self._callback, self.scope = callback, scope
         self.failure: BaseException | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
     def update(self, status: RunStatus) -> None:
         """Call the callback with the status."""

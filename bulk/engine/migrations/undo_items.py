@@ -36,13 +36,14 @@ PERHAPS_OURS = "it is as asked for, and its write was refused: whether it was so
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """An item that has changed something in the run, and what takes it back.
+    """An item that has changed something in the run, and the way back.
 
     Attributes:
         job: the job of the item. index: the place of the item in the job.
         label: the item in a few words.
-        way: what takes it back, or why nothing does.
-        lanes: the lanes of the item, which name what it has changed. removes: the lanes of what `way` removes.
+        way: the item that takes it back, or the reason why there is none.
+        lanes: the lanes of the item, which name the things that it has changed. removes: the lanes of things that `way`
+            removes.
     """
 
     job: Job

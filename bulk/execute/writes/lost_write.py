@@ -18,11 +18,11 @@ class LostWrite:
     """A write that may have happened.
 
     Attributes:
-        lost: what the ledger remembers of it.
-        effect: the effect of the write, which decides what may be repeated when.
+        lost: the write, as the ledger remembers it.
+        effect: the effect of the write, which decides when it may be repeated.
         since: when it was lost, or when the run was resumed (monotonic): the settle time counts from here.
         followed_by: how a read failed that came after the platform had accepted the write; None: it never accepted it.
-        is_disputed: a reading has shown what was there before the write, and the look behind it something else.
+        is_disputed: a reading has shown the state from before the write, and the next look another one.
     """
 
     lost: Lost

@@ -3,15 +3,15 @@
 A copy of the platform may lag: a look that comes at once can show the file as it was before the last item, or no file.
 If such a look were believed, a delete would end as `unchanged` while the file is there; after a lost answer, our own
 blob would be taken for another writer's, or a missing file for the effect of our delete. So within the settle time of a
-write the next item is told what that write left, and does not look: the platform's own comparison guards the item. If
-the item loses an answer, the loss is settled when that time is over. Where the platform compares nothing, as with a
-webhook, the next item looks once more when that time is over, unless its look shows what was left; and a creation does
-not believe that its like is there while that may just have been deleted, nor that it is not there before the list shows
-what the run has created last in it. A thing that was just created counts as changed.
+write the next item is told the state that the write left, and does not look: the platform's own comparison guards the
+item. If the item loses an answer, the loss is settled when that time is over. Where the platform compares nothing, as
+with a webhook, the next item looks once more when that time is over, unless its look shows that state. A creation does
+not believe that its like is there while that may just have been deleted. Nor does it believe that its like is not there
+before the list shows the last creation of the run. A thing that was just created counts as changed.
 
 A platform may show a new organization or configuration only a moment after its 201: a request for it at once gets
-404. So within the settle time of a creation a 404 whose path names what was created is not an answer yet: the item
-starts over, with growing pauses. After that time, and for everything else, a 404 is final. Numbers are counted for each
+404. So within the settle time of a creation a 404 whose path names the new thing is not an answer yet: the item starts
+over, with growing pauses. After that time, and for everything else, a 404 is final. Numbers are counted for each
 kind, and some for each organization: a thing with a number is known by the place where it lies. Pure; monotonic times
 come in. Source: failures.md rows 7, 21, 22.
 """

@@ -257,9 +257,10 @@ def _unknown(lost_write: LostWrite, found: Undecided, last: Outcome | None) -> O
 
 
 def _may_be_about_its_effect(refused: LostWrite, refusal: Outcome) -> bool:
-    """Return whether a write may have been refused for what it has left itself, because it was passed on twice: what it
-    created exists, what it deleted or renamed is gone, what it replaced is another one. A look that does not show that
-    may be a copy's that lags.
+    """Return whether the platform may have got the write twice, and refused it because the first one was done.
+
+    Then the created thing exists, the deleted or renamed one is gone, the replaced one is another. Where a look does
+    not show that, a copy may lag.
     """
     code = None if refusal.error is None else refusal.error.code
     if refused.effect in CREATES and code is ErrorCode.CONFLICT:
@@ -272,10 +273,13 @@ def _may_be_about_its_effect(refused: LostWrite, refusal: Outcome) -> bool:
 def _unless_it_explains(
     refused: LostWrite, refusal: Outcome, found: Outcome | NotApplied | Undecided, *, is_about_it: bool
 ) -> Outcome | None:
-    """Return `unknown` where something new is in the way of a refused creation and is not as asked for: it may be ours,
-    shown otherwise. The same holds where a write was refused for what stands there, and that is new: ours may have been
-    done before; and where settings are neither as before nor as asked for, and no code says why: ours may have been
-    done in part; and where it has begun. None: the refusal stands."""
+    """Return `unknown` where the refused write may have left a state that is not as asked for; else None: it stands.
+
+    - The write has begun.
+    - Something new is in the way of a creation: it may be ours, shown otherwise.
+    - The write was refused because of a state that is new: ours may have been done before.
+    - Settings are neither as before nor as asked for, and no code says why: ours may have been done in part.
+    """
     if isinstance(found, Undecided) and found.is_begun:
         return _unknown(refused, found, refusal)
     if refused.effect in CREATES:
