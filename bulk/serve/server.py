@@ -21,7 +21,6 @@ import socket
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,6 +33,7 @@ from bulk.errors import UNDECODABLE, BulkError
 from bulk.ledger.directory import ORIGIN
 from bulk.redaction import redact_json
 from bulk.report.render.json_data import as_data
+from bulk.serve import page_files
 from bulk.serve.audits.answers import AuditAnswers
 from bulk.serve.audits.audit_pages import AuditPages
 from bulk.serve.audits.histories import Histories
@@ -60,21 +60,6 @@ THREADS, STORE_THREADS = 4, 2
 KEY_BYTES = 32
 SHUTDOWN_S = 1.0
 CLUSTER = "/api/cluster"
-PAGES = (
-    "/",
-    "/run/{name}",
-    "/run/{name}/items",
-    "/run/{name}/items/{job}/{index}",
-    "/budgets",
-    "/workers",
-    "/audits",
-    "/audit/{name}",
-    "/audit/{name}/{list:violations|changes}",
-)
-_WORKERS = b' <a href="/workers">Workers</a>'
-"""A link that only a page with a store has."""
-_ASSETS = resources.files("bulk.serve").joinpath("assets")
-_REPORT_ASSETS = resources.files("bulk.report.render").joinpath("templates")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +172,8 @@ class Answers:
         """Return the aiohttp application with all addresses."""
         app = web.Application(middlewares=[middleware(self._guard, refused), _telling], client_max_size=MOST_BODY_BYTES)
         app.on_response_prepare.append(add_headers)
-        for path in PAGES:
-            app.router.add_get(path, self._shell)
+        app.router.add_routes(page_files.routes(has_store=self._stored is not None))
         app.router.add_routes(self._audits.routes())
-        app.router.add_get("/page.js", _script)
-        app.router.add_get("/page.css", _style)
-        app.router.add_get("/icon.svg", _icon)
         app.router.add_get("/api/runs", self._runs)
         app.router.add_get("/api/budgets", self._budgets)
         app.router.add_get(CLUSTER, self._cluster)
@@ -203,12 +184,6 @@ class Answers:
         app.router.add_post("/api/runs/{name}/{verb}", self._do)
         app.router.add_get(METRICS, self._metrics)
         return app
-
-    async def _shell(self, _: web.Request) -> web.Response:
-        body = _joined("page.html")
-        if self._stored is None:
-            body = body.replace(_WORKERS, b"")
-        return web.Response(body=body, content_type="text/html", charset="utf-8")
 
     async def _runs(self, request: web.Request) -> web.Response:
         query, state = request.query.get("q", ""), request.query.get("state", "")
@@ -359,40 +334,6 @@ def _json(request: web.Request, body: bytes) -> web.Response:
     if request.headers.get("If-None-Match") == tag:
         return web.Response(status=304, headers={"ETag": tag})
     return web.Response(body=body, content_type="application/json", headers={"ETag": tag})
-
-
-async def _script(_: web.Request) -> web.Response:
-    names = (
-        "plot.js",
-        "curves.js",
-        "dom.js",
-        "steering.js",
-        "runs.js",
-        "run.js",
-        "items.js",
-        "audits.js",
-        "workers.js",
-        "page.js",
-    )
-    return web.Response(body=_joined(*names), content_type="text/javascript", charset="utf-8")
-
-
-async def _style(_: web.Request) -> web.Response:
-    return web.Response(body=_joined("report.css", "page.css"), content_type="text/css", charset="utf-8")
-
-
-async def _icon(_: web.Request) -> web.Response:
-    return web.Response(body=_joined("icon.svg"), content_type="image/svg+xml")
-
-
-@functools.cache
-def _joined(*names: str) -> bytes:
-    """Return the files, joined in this order; files that the assets lack are those of the report."""
-    found = []
-    for name in names:
-        own = _ASSETS.joinpath(name)
-        found.append((own if own.is_file() else _REPORT_ASSETS.joinpath(name)).read_bytes())
-    return b"\n".join(found)
 
 
 def _wait(seconds: float) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bulk.serve import server
+from bulk.serve import page_files
 from tests.browser.fleet import Tabs
 from tests.browser.runs import write_hostile
 from tests.serve.conftest import asking
@@ -45,13 +45,13 @@ def test_names_are_words_without_the_policy(browser: Browser, tmp_path: Path) ->
 
 def test_words_that_become_html_are_seen(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With HTML in place of text nodes the scenario fails."""
-    real = server._joined
+    real = page_files._joined
 
     def joined(*names: str) -> bytes:
         found = real(*names)
         assert "dom.js" not in names or RIGHT in found
         return found.replace(RIGHT, WRONG)
 
-    monkeypatch.setattr(server, "_joined", joined)
+    monkeypatch.setattr(page_files, "_joined", joined)
     with pytest.raises(AssertionError, match="a name became an element"):
         names_are_words(browser, tmp_path)
