@@ -10,9 +10,12 @@ import os
 import select
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, BinaryIO, TypedDict
+from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict
 
 from bulk.errors import RunDirectoryError
+
+if TYPE_CHECKING:
+    from bulk.report.record import Report
 
 
 def prepare_streams() -> None:
@@ -117,6 +120,14 @@ def out_json(value: Any) -> None:
     from bulk.report.render.json_data import as_data
 
     out(msgspec.json.format(redact_json(msgspec.json.encode(as_data(value))), indent=2).decode())
+
+
+def out_report(report: "Report", *, as_json: bool) -> None:
+    """Print the report of a run: as JSON, or as text for people."""
+    from bulk.report import report_files
+    from bulk.report.render import text
+
+    out(report_files.as_json(report).decode() if as_json else text.render(report, **look()))
 
 
 def out_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset()) -> None:

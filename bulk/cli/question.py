@@ -53,35 +53,29 @@ class Question:
 
 
 def _summary(checked: "Checked", reasons: list[str]) -> Iterator[str]:
+    from bulk.report.render.formatting import counted, requests
+    from bulk.report.render.terminal import aligned, line_of
+
     manifest = checked.manifest
     yield f"{manifest.name} on {manifest.platform.base_url}:"
     rows = [
-        (job.name, job.operation.name, _items(found.items, is_known=job.derivation is None),
-         _requests(found.least_requests, found.most_requests) if job.derivation is None else "")
-        for job, found in zip(manifest.jobs, checked.jobs, strict=True)
-    ]  # fmt: skip
-    widths = [max(len(row[place]) for row in rows) for place in range(3)]
-    for row in rows[:_MOST_JOBS]:
-        yield (
-            "  "
-            + "  ".join((row[0].ljust(widths[0]), row[1].ljust(widths[1]), row[2].rjust(widths[2]), row[3])).rstrip()
+        (job.name, job.operation.name, "items from results", "")
+        if job.derivation is not None
+        else (
+            job.name,
+            job.operation.name,
+            counted(found.items, "item"),
+            requests(found.least_requests, found.most_requests),
         )
+        for job, found in zip(manifest.jobs, checked.jobs, strict=True)
+    ]
+    for cells in aligned(rows[:_MOST_JOBS], 0, names=0, right=(2,)):
+        yield f"  {line_of(cells)}"
     if len(rows) > _MOST_JOBS:
         yield f"  and {len(rows) - _MOST_JOBS:,} more jobs"
     yield ""
     for reason in reasons:
         yield f"{reason}."
-
-
-def _items(count: int, *, is_known: bool) -> str:
-    if not is_known:
-        return "items from results"
-    return "1 item" if count == 1 else f"{count:,} items"
-
-
-def _requests(least: int, most: int) -> str:
-    span = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-    return f"{span} request" if most == 1 else f"{span} requests"
 
 
 def _is_agreed() -> bool:

@@ -27,6 +27,7 @@ def check(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
     """
     from bulk.check import check_data, checking
     from bulk.manifest import reading
+    from bulk.report.render.formatting import span
 
     read = reading.read_manifest(manifest, overrides, os.environ)
     if read.audit is not None:
@@ -54,7 +55,7 @@ def check(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
                 f"{job.items:,}",
                 f"{job.lanes:,}" if job.lanes else "-",
                 f"{job.longest_lane} ({job.longest_lane_items:,})" if job.longest_lane else "-",
-                _span(job.least_requests, job.most_requests),
+                span(job.least_requests, job.most_requests),
             ]
             for job in found.jobs
         ],
@@ -63,7 +64,3 @@ def check(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
     for note in found.notes:
         output.say(f"note: {note}")
     return 0
-
-
-def _span(least: int, most: int) -> str:
-    return f"{least:,}" if least == most else f"{least:,} to {most:,}"

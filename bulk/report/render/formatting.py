@@ -22,6 +22,16 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def span(least: int, most: int) -> str:
+    """Return `12`, or `12 to 340` where the two counts differ."""
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def requests(least: int, most: int) -> str:
+    """Return a span of requests, such as `12 to 340 requests`."""
+    return f"{span(least, most)} {'request' if most == 1 else 'requests'}"
+
+
 def rate(per_second: float) -> str:
     """Return `412/s`, `8.3/s`, or `12/min` for a rate below one a second."""
     if not math.isfinite(per_second) or per_second <= 0:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bulk.check.plan import BucketPlan, JobPlan, PayerPlan, Plan, Savings
-from bulk.report.render.formatting import count, counted, duration, moment
+from bulk.report.render.formatting import count, counted, duration, moment, requests, span
 from bulk.report.render.terminal import (
     LEAST_COLUMNS,
     Ink,
@@ -43,8 +43,9 @@ def _head(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
     yield from headed(plan.name, _ASKED if plan.payers else _SENT, columns, ink, "dim")
     yield from wrapped(plan.base_url, columns)
     yield ""
-    requests = _requests(plan.least_requests, plan.most_requests)
-    yield from wrapped(f"{counted(plan.items, 'item')}, {requests}. {_end(plan)}", columns)
+    yield from wrapped(
+        f"{counted(plan.items, 'item')}, {requests(plan.least_requests, plan.most_requests)}. {_end(plan)}", columns
+    )
     saved = _saved(plan.saved)
     if saved:
         yield from wrapped(saved, columns)
@@ -72,10 +73,8 @@ def _end(plan: Plan) -> str:
         return f"It would end about {soon} at the earliest."
     late = f"{moment(most, plan.at)} (in {duration(most - plan.at)})"
     if moment(most, plan.at) == moment(least, plan.at):
-        span = duration(least - plan.at), duration(most - plan.at)
-        said = (
-            f"It would end about {moment(most, plan.at)} (in {span[0] if span[0] == span[1] else ' to '.join(span)})."
-        )
+        left = dict.fromkeys((duration(least - plan.at), duration(most - plan.at)))
+        said = f"It would end about {moment(most, plan.at)} (in {' to '.join(left)})."
     else:
         said = f"It would end between {soon} and {late}."
     return said + _with_losses(plan, most)
@@ -109,14 +108,6 @@ def _saved(saved: Savings) -> str:
     return " ".join(said)
 
 
-def _span(least: int, most: int) -> str:
-    return count(least) if least == most else f"{count(least)} to {count(most)}"
-
-
-def _requests(least: int, most: int) -> str:
-    return f"{_span(least, most)} {'request' if most == 1 else 'requests'}"
-
-
 def _jobs(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
     shown = plan.jobs[:_MOST_JOBS]
     rows: list[tuple[str, ...]] = [("job", "operation", "items", "requests", "lanes")]
@@ -125,7 +116,7 @@ def _jobs(plan: Plan, ink: Ink, columns: int) -> Iterator[str]:
             job.name,
             job.operation,
             count(job.items),
-            _span(job.least_requests, job.most_requests),
+            span(job.least_requests, job.most_requests),
             count(job.lanes) if job.lanes else "-",
         )
         for job in shown
@@ -158,7 +149,7 @@ def _buckets(plan: Plan, columns: int) -> Iterator[str]:
     several = len({bucket.credential for bucket in plan.buckets}) > 1
     for bucket in plan.buckets:
         name = f"{safe(bucket.credential, 20)}/{safe(bucket.category, 30)}" if several else safe(bucket.category, 40)
-        wanted = _requests(bucket.least_requests, bucket.most_requests)
+        wanted = requests(bucket.least_requests, bucket.most_requests)
         yield from wrapped(f"Budget {name}: {wanted}{_from(bucket, plan.at)}.", columns, "  ")
         payers = [
             payer for payer in plan.payers if (payer.credential, payer.category) == (bucket.credential, bucket.category)
@@ -197,7 +188,7 @@ def _from(bucket: BucketPlan, now: float) -> str:
         return f"{said}; they are never sent, because {why}"
     if (bucket.most_windows or bucket.least_windows) <= 1:
         return f"{said}; that is enough"
-    windows = f"{_span(bucket.least_windows, bucket.most_windows or bucket.least_windows)} windows"
+    windows = f"{span(bucket.least_windows, bucket.most_windows or bucket.least_windows)} windows"
     ends = moment(bucket.least_done_at, now)
     if bucket.most_done_at is not None and moment(bucket.most_done_at, now) != ends:
         ends = f"between {'now' if bucket.least_done_at <= now else ends} and {moment(bucket.most_done_at, now)}"

@@ -74,8 +74,6 @@ def run_in_store(
 
     with stored.opened(store, "run") as connection:
         from bulk.cluster import submission
-        from bulk.report import report_files
-        from bulk.report.render import text
         from bulk.store import runs
         from bulk.store.export import try_place
 
@@ -101,5 +99,5 @@ def run_in_store(
         if run.state != runs.COMPLETE:
             return stored_steering.said(run, store)
         report = submission.taken_home(connection, run, target, submitted.notes)
-    output.out(report_files.as_json(report).decode() if as_json else text.render(report, **output.look()))
+    output.out_report(report, as_json=as_json)
     return report.exit_code

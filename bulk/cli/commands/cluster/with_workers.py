@@ -81,8 +81,6 @@ def run(
     """Have `count` workers do the run, take the results home, and print the report; returns the exit code."""
     stored.need_client("--workers")
     from bulk.cluster.local import folder_beside
-    from bulk.report import report_files
-    from bulk.report.render import text
     from bulk.store.export import refuse_taken
     from bulk.store.server.programs import binaries
 
@@ -97,7 +95,7 @@ def run(
         if not isinstance(error, BulkError) and not is_under_way(run_dir):
             raise
         return _left(error, run_dir, as_json=as_json)
-    output.out(report_files.as_json(report).decode() if as_json else text.render(report, **output.look()))
+    output.out_report(report, as_json=as_json)
     return report.exit_code
 
 
