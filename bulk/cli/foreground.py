@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +18,8 @@ from bulk.errors import BulkError, Interrupted, UsageError
 from bulk.exit_codes import STOPPED_EARLY, ExitCode
 
 if TYPE_CHECKING:
+    from bulk.engine.again import Again
+    from bulk.manifest.reading import Overrides
     from bulk.report.fold import Report
     from bulk.status import Display
 
@@ -48,18 +51,41 @@ def showing(command: F) -> F:
     return command
 
 
-def remembered(run_dir: Path, showing: dict[str, Any]) -> dict[str, Any]:
-    """Return `showing`, with the cache that the run in `run_dir` had where no other cache is named.
+def go_on(
+    run_dir: Path,
+    again: "Again",
+    overrides: "Overrides",
+    showing: dict[str, Any],
+    accepted: AbstractSet[int] = frozenset(),
+) -> int:
+    """Go on with the run in `run_dir`, with the cache that it had where no other one is named; return the exit code.
+
+    Args:
+        showing: the values of the options of `showing`. accepted: waves that go on though they are over a budget.
 
     Raises:
         RunDirectoryError: no run was ever started there.
     """
+    from bulk.engine import commands
     from bulk.engine.origin import Origin
+    from bulk.engine.surroundings import Surroundings
 
-    cache = Origin.load(run_dir).cache
-    if showing["cache"] is not None or showing["no_cache"] or cache == "":
-        return showing
-    return {**showing, "cache": cache and Path(cache), "no_cache": cache is None}
+    kept = Origin.load(run_dir).cache
+    if not (showing["cache"] is not None or showing["no_cache"] or kept == ""):
+        showing = {**showing, "cache": kept and Path(kept), "no_cache": kept is None}
+
+    async def start(display: "Display", cache: Path | None) -> "Report":
+        return await commands.resume_run(
+            run_dir,
+            again=again,
+            overrides=overrides,
+            cache=cache,
+            display=display,
+            environ=os.environ,
+            surroundings=Surroundings(handles_signals=True, is_steered=True, accepted_waves=frozenset(accepted)),
+        )
+
+    return run(start, run_dir, **showing)
 
 
 def started_by(environ: Mapping[str, str]) -> str:
@@ -97,7 +123,7 @@ def run(
     else:
         exit_code, has_begun, command = report.exit_code, True, report.next_command
         try:
-            _print(report, as_json=as_json)
+            output.out_report(report, as_json=as_json)
         except BulkError as error:  # the report is in the run directory; where work is left, that is what counts
             unprinted = errors.exit_code_of(error)
             exit_code = exit_code if exit_code in STOPPED_EARLY else unprinted
@@ -170,10 +196,3 @@ def _has_work_left(run_dir: Path) -> bool:
         return run_state_of(LedgerView(run_dir), Clock().now()).state != "complete"
     except BulkError:
         return False
-
-
-def _print(report: "Report", *, as_json: bool) -> None:
-    from bulk.report import report_files
-    from bulk.report.render import text
-
-    output.out(report_files.as_json(report).decode() if as_json else text.render(report, **output.look()))

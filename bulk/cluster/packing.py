@@ -17,8 +17,7 @@ from bulk.bundle.duplicate_reads import COPIES
 from bulk.bundle.index import INDEX
 from bulk.bundle.item_secrets import places_in, secrets_in
 from bulk.capabilities import HoldsSecrets, file_fields
-from bulk.engine.execution import MANIFEST
-from bulk.engine.origin import Origin
+from bulk.engine.origin import MANIFEST, Origin
 from bulk.errors import UsageError
 from bulk.execute.job_streams import JobStreams
 from bulk.items.sources import STDIN

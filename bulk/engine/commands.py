@@ -19,8 +19,8 @@ from bulk.engine.again import Again
 from bulk.engine.credentials.asked_limits import ToldLimits, ask_limits
 from bulk.engine.credentials.credential_check import lacking_scopes
 from bulk.engine.credentials.payers import Payers, budgets_of, find_payers, together
-from bulk.engine.execution import MANIFEST, check_items, execute
-from bulk.engine.origin import Origin
+from bulk.engine.execution import check_items, execute
+from bulk.engine.origin import MANIFEST, Origin
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import RunDirectoryError
 from bulk.govern.permits.accounts import CredentialSource

@@ -32,7 +32,7 @@ from bulk.engine.agreement import planned_run
 from bulk.engine.agreement.approval import require_approval
 from bulk.engine.agreement.gates import WaveBudgets, decide, refuse_unknown_waves
 from bulk.engine.identity import identity_before_check, identity_of
-from bulk.engine.origin import Origin
+from bulk.engine.origin import MANIFEST, Origin
 from bulk.engine.perform import perform_waves
 from bulk.engine.run import Run
 from bulk.engine.steering import Steering
@@ -62,8 +62,6 @@ from bulk.storage.private_files import write_whole
 
 log = logging.getLogger(__name__)
 
-MANIFEST = "manifest.yaml"
-"""The copy of the manifest in a run directory."""
 LEAVE_S = 5.0
 """How long a cancelled check may take to finish its last write (seconds); it may be waiting for standard input."""
 

@@ -15,7 +15,7 @@ from bulk.errors import UNDECODABLE, RunDirectoryError
 from bulk.ledger.directory import ORIGIN
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
-from bulk.manifest.reading import Overrides
+from bulk.manifest.reading import Overrides, read_manifest
 from bulk.redaction import redact_json
 from bulk.storage.private_files import read_regular
 
@@ -23,6 +23,8 @@ LIMITS = ("concurrency", "reserve", "failures")
 """Limits that a resume keeps. `max_duration` holds for one process only, so that a resume can get to the end."""
 MASK = "***"
 """The text in the place of a secret; see `bulk.redaction`."""
+MANIFEST = "manifest.yaml"
+"""The copy of the manifest in a run directory."""
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,3 +120,17 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
             jobs=given.jobs or self.jobs or (),
             **limits,
         )
+
+
+def manifest_of(run_dir: Path, given: Overrides, environ: Mapping[str, str], *, needs_items: bool = True) -> Manifest:
+    """Return the manifest of a run as the run has kept it.
+
+    Args:
+        given: changes what the run was started with. needs_items: whether items files have to be there.
+
+    Raises:
+        BulkError: no run was ever started there, or its manifest can't be used.
+    """
+    origin, copy = Origin.load(run_dir), run_dir / MANIFEST
+    path, overrides = Path(origin.manifest), origin.overrides(given)
+    return read_manifest(path, overrides, environ, text_at=copy, needs_items=needs_items)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from bulk.engine.again import Again
     from bulk.ledger.view import LedgerView
     from bulk.manifest.reading import Overrides
-    from bulk.report.fold import Report
-    from bulk.status import Display
 
 
 @click.command(cls=Command)
@@ -74,7 +72,6 @@ def retry(
         refuse_for_workers("--store", *PLATFORM_AND_LIMITS, *OF_ITS_PROCESS, "as_json")
         return stored_steering.retry(str(run_dir), store, again)
     from bulk.clock import Clock
-    from bulk.engine import commands
     from bulk.ledger.view import LedgerView
     from bulk.manifest.settings import item_limit
     from bulk.report.run_state import run_state_of
@@ -89,19 +86,7 @@ def retry(
         if why:
             output.say(f"There is nothing to retry in {run_dir}: {why}.")
             return run_state.exit_code
-    showing = foreground.remembered(run_dir, showing)
-
-    async def start(display: "Display", cache: Path | None) -> "Report":
-        return await commands.resume_run(
-            run_dir,
-            overrides=overrides,
-            cache=cache,
-            display=display,
-            environ=os.environ,
-            again=again,
-        )
-
-    return foreground.run(start, run_dir, **showing)
+    return foreground.go_on(run_dir, again, overrides, showing)
 
 
 def _is_any_chosen(view: "LedgerView", again: "Again", limit: int | None) -> bool:

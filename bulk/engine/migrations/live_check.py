@@ -16,18 +16,18 @@ import orjson
 from bulk.bundle.checked import derived_path, index_name, source_path
 from bulk.bundle.index import INDEX, SCHEMA, opened
 from bulk.capabilities import ChangesThings, LooksBack
-from bulk.engine.execution import MANIFEST, check_items
+from bulk.engine.execution import check_items
 from bulk.engine.identity import identity_of
 from bulk.engine.migrations.changed_things import Thing, things_of, without_expect
 from bulk.engine.migrations.live_plan import LOOK, NO_DIGEST, look_in, verdict_of
-from bulk.engine.origin import Origin
+from bulk.engine.origin import manifest_of
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import RunDirectoryError
 from bulk.execute.preview import BLIND, CHANGE, EQUAL, NOT_SEEN
 from bulk.ledger.digests.verification import Verification
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Manifest
-from bulk.manifest.reading import Overrides, read_manifest
+from bulk.manifest.reading import Overrides
 from bulk.model import OutcomeKind
 from bulk.operation import Item, Steps
 from bulk.report.tally import label
@@ -100,8 +100,7 @@ async def look_back(
     """
     around = Surroundings(handles_signals=True, is_preview=True, cache=cache)
     view = LedgerView(run_dir)
-    origin = Origin.load(run_dir)
-    manifest = read_manifest(Path(origin.manifest), origin.overrides(overrides), environ, text_at=run_dir / MANIFEST)
+    manifest = manifest_of(run_dir, overrides, environ)
     manifest = replace(manifest, jobs=tuple(_from_here(job, run_dir) for job in manifest.jobs))
     with scratch_folder("look") as place:
         checked = await check_items(manifest, place, Silence(), around.clock, None)

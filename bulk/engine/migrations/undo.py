@@ -16,18 +16,17 @@ from typing import BinaryIO
 import msgspec
 
 from bulk.capabilities import FileBefore, Irreversible
-from bulk.engine.execution import MANIFEST
 from bulk.engine.migrations import undo_items
 from bulk.engine.migrations.file_bytes import READS, READS_ELSEWHERE, Reading, section_of
 from bulk.engine.migrations.undo_items import Taken
-from bulk.engine.origin import Origin
+from bulk.engine.origin import manifest_of
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import RunDirectoryError, UsageError
 from bulk.ledger.companion_files import refuse_changed_parts
 from bulk.ledger.directory import is_held
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Manifest
-from bulk.manifest.reading import Overrides, read_manifest
+from bulk.manifest.reading import Overrides
 from bulk.manifest.settings import gentle_section
 from bulk.manifest.variables import escaped
 from bulk.redaction import redact
@@ -87,9 +86,7 @@ async def write_undo(
     view = LedgerView(run_dir)
     refuse_changed_parts(run_dir)
     view.refuse_edited()
-    origin = Origin.load(run_dir)
-    path, given = Path(origin.manifest), origin.overrides(overrides)
-    manifest = read_manifest(path, given, environ, text_at=run_dir / MANIFEST, needs_items=False)
+    manifest = manifest_of(run_dir, overrides, environ, needs_items=False)
     writing = _Writing(manifest, out)
     try:
         writing.refuse_existing()

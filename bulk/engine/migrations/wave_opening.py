@@ -10,12 +10,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bulk.engine.agreement import gates
-from bulk.engine.execution import MANIFEST
-from bulk.engine.origin import Origin
+from bulk.engine.origin import manifest_of
 from bulk.errors import UsageError
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
-from bulk.manifest.reading import Overrides, read_manifest
+from bulk.manifest.reading import Overrides
 from bulk.report.run_state import RunJob, run_state_of
 from bulk.report.wave_gates import read_gates
 
@@ -31,10 +30,7 @@ def open_waves(run_dir: Path, wave: int, now: float) -> range:
         BulkError: the run can't be read, or what was decided can't be written.
     """
     run_state = run_state_of(LedgerView(run_dir), now)
-    origin = Origin.load(run_dir)
-    manifest = read_manifest(
-        Path(origin.manifest), origin.overrides(Overrides()), os.environ, text_at=run_dir / MANIFEST
-    )
+    manifest = manifest_of(run_dir, Overrides(), os.environ)
     limits = manifest.limits
     if not limits.waves:
         raise UsageError(f"{run_dir} has no waves: its manifest has no limits.waves")

@@ -153,12 +153,11 @@ def _budget(text: str) -> tuple[str, tuple[int, float]]:
     name, _, rest = text.partition("=")
     count, _, seconds = rest.partition("/")
     try:
-        found = name, (quantities.count(count, 1, MOST_BUDGET), float(quantities.count(seconds, 1, MOST_WINDOW_S)))
+        if not name:
+            raise ValueError("it names no category")
+        return name, (quantities.count(count, 1, MOST_BUDGET), float(quantities.count(seconds, 1, MOST_WINDOW_S)))
     except ValueError as error:
         raise UsageError(f"--budget {shown(text)}: {error}; write CATEGORY=N/SECONDS, as core=5000/3600") from None
-    if not name:
-        raise UsageError(f"--budget {shown(text)}: write CATEGORY=N/SECONDS, as core=5000/3600")
-    return found
 
 
 def _fault(text: str) -> tuple[str, float]:
@@ -178,9 +177,8 @@ def _fault(text: str) -> tuple[str, float]:
 def _assumption(text: str) -> tuple[str, int]:
     name, _, count = text.partition("=")
     try:
-        found = name, quantities.count(count, 0, MOST_ASSUMED)
+        if not name:
+            raise ValueError("it names no job")
+        return name, quantities.count(count, 0, MOST_ASSUMED)
     except ValueError as error:
         raise UsageError(f"--assume {shown(text)}: {error}; write JOB=COUNT, as hooks=500") from None
-    if not name:
-        raise UsageError(f"--assume {shown(text)}: write JOB=COUNT, as hooks=500")
-    return found

@@ -18,9 +18,7 @@ from bulk.errors import RunDirectoryError, UsageError
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
-    from bulk.report.fold import Report
     from bulk.report.run_state import RunState
-    from bulk.status import Display
 
 _ANYWHERE = ("run_dir", "store", "progress", "as_json")
 """Parameters that do not say how the run goes on."""
@@ -44,9 +42,7 @@ def resume(
         _refuse_unheard(["accepted"], settable.IN_STORES, [str(run_dir), "--store", store])
         return stored_steering.steer(str(run_dir), store, "resume", frozenset(accepted))
     from bulk.cli.commands.steering import asking
-    from bulk.engine import commands
     from bulk.engine.again import Again
-    from bulk.engine.surroundings import Surroundings
     from bulk.ledger.digests.file_digests import DIGESTS
     from bulk.ledger.view import LedgerView
 
@@ -59,20 +55,8 @@ def resume(
         _refuse_unheard([], settable.LIMITS, [str(run_dir)])
         if _went_on(run_dir):
             return 0
-    showing = foreground.remembered(run_dir, showing)
-
-    async def start(display: "Display", cache: Path | None) -> "Report":
-        return await commands.resume_run(
-            run_dir,
-            overrides=overrides,
-            cache=cache,
-            display=display,
-            environ=os.environ,
-            surroundings=Surroundings(handles_signals=True, is_steered=True, accepted_waves=frozenset(accepted)),
-            again=Again(by=foreground.started_by(os.environ)),
-        )
-
-    return foreground.run(start, run_dir, **showing)
+    again = Again(by=foreground.started_by(os.environ))
+    return foreground.go_on(run_dir, again, overrides, showing, frozenset(accepted))
 
 
 def _refuse_unheard(heard: Collection[str], names: Collection[str], place: Sequence[str]) -> None:
