@@ -94,7 +94,11 @@ class App:
                     pause_s = min(AGAIN_MOST_S, 2 * pause_s)
                     continue
                 if answer.status == 404 and (request.path == LIST or _message(answer) == _UNKNOWN):
-                    raise self._refuse_unknown(answer)
+                    raise self._refused(
+                        f"the platform has no App {self._signer.client_id!r} (credential {self.name!r}, 404: "
+                        f"{_message(answer)}): look at its client_id, which stands on the page of the App, and at the "
+                        "base URL."
+                    )
                 if answer.status != 401:
                     return answer
                 refusals += 1
@@ -163,19 +167,15 @@ class App:
         """Note that the platform took a JWT."""
         self._tried = 0
 
-    def _refuse_unknown(self, answer: Reply) -> CredentialRefused:
-        self.refused = (
-            f"the platform has no App {self._signer.client_id!r} (credential {self.name!r}, 404: {_message(answer)}): "
-            "look at its client_id, which stands on the page of the App, and at the base URL."
-        )
-        return CredentialRefused(self.name, self.refused)
-
     def _refuse(self, answer: Reply) -> CredentialRefused:
-        self.refused = (
+        return self._refused(
             f"the platform refused the App of credential {self.name!r} (401: {_message(answer)}): everything that uses "
             "it has stopped. Put its private key where it is read from, and run the same command again."
         )
-        return CredentialRefused(self.name, self.refused)
+
+    def _refused(self, why: str) -> CredentialRefused:
+        self.refused = why
+        return CredentialRefused(self.name, why)
 
 
 def _message(answer: Reply) -> str:
