@@ -7,6 +7,7 @@ permissions of an installation, or whether a user administers the site. It tells
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
@@ -109,7 +110,10 @@ async def check_credentials(
                 if isinstance(token, str):  # the other members get their rows all the same
                     rows += _without_token(label, token, jobs)
                     continue
-                rows += [_row(label, job, _judged(job, token), token) for job in _distinct(jobs)]
+                told = token.payer, token.ends_at, token.left
+                rows += [
+                    CredentialRow(label, job.operation.name, _judged(job, token), *told) for job in _distinct(jobs)
+                ]
     return rows
 
 
@@ -146,17 +150,23 @@ def _without_token(name: str, may: str, jobs: Sequence[Job]) -> list[CredentialR
     return [CredentialRow(name, job.operation.name, may, "-", None, {}) for job in _distinct(jobs)]
 
 
-def _row(name: str, job: Job, may: str, token: _Token) -> CredentialRow:
-    return CredentialRow(name, job.operation.name, may, token.payer, token.ends_at, token.left)
+async def asked(transport: Transport, request: Request, token: Secret) -> Reply:
+    """Return the answer to a request, which is sent once.
+
+    Raises:
+        RunStopped: the platform can't be reached.
+    """
+    answer = await transport.send(request, token, None)
+    if isinstance(answer, Failure):
+        raise RunStopped(f"{transport.platform.base_url} can't be reached: {answer.message}")
+    return answer
 
 
 async def _ask(secret: Secret, transport: Transport, ends_at: float | None) -> _Token | str:
     """Return what the platform tells of a token; a text with the reason if the platform does not accept it."""
     told: list[Reply] = []
     for request in (ASK_USER, ASK_LIMITS):
-        answer = await transport.send(request, secret, None)
-        if isinstance(answer, Failure):
-            raise RunStopped(f"{transport.platform.base_url} can't be reached: {answer.message}")
+        answer = await asked(transport, request, secret)
         verdict = classify(ASK_USER, answer, transport.platform.vendor)
         if verdict.kind is VerdictKind.UNAUTHORIZED:  # one try is enough: bad tokens lock a client out
             return (
@@ -207,14 +217,7 @@ def _judged(job: Job, token: _Token) -> str:
 
 def installations_of(credential: AppCredential, transport: Transport, clock: Clock) -> Installations:
     """Return the installations of an App, whose requests raise RunStopped if the platform can't be reached."""
-
-    async def send(request: Request, token: Secret) -> Reply | Failure:
-        answer = await transport.send(request, token, None)
-        if isinstance(answer, Failure):
-            raise RunStopped(f"{transport.platform.base_url} can't be reached: {answer.message}")
-        return answer
-
-    return Installations(App(credential.signer, send, clock, clock.now), clock)
+    return Installations(App(credential.signer, partial(asked, transport), clock, clock.now), clock)
 
 
 async def _of_app(

@@ -18,11 +18,10 @@ from bulk.bundle.secret_fields import SecretPlaces, load_secrets
 from bulk.capabilities import FileError
 from bulk.clock import Clock
 from bulk.engine.credentials.app_routes import wanted_permissions
-from bulk.engine.credentials.credential_check import UNKNOWN, YES, CredentialRow, installations_of
-from bulk.errors import RunStopped
+from bulk.engine.credentials.credential_check import UNKNOWN, YES, CredentialRow, asked, installations_of
 from bulk.execute.job_streams import JobStreams
 from bulk.manifest.manifest import Job
-from bulk.model import Effect, Failure, Reply, Request
+from bulk.model import Effect, Reply, Request
 from bulk.operation import AnyOperation, Item, owner_of
 from bulk.platform.auth.credentials import interruptible
 from bulk.platform.auth.installations import InstallationSource, path_of
@@ -205,17 +204,15 @@ class _Prober:
         """
         if read.request is None:
             return OwnerRow(label, read.owner, read.operation, "", f"{UNKNOWN}: no item there begins with a read")
-        platform, pauses_s = self._transport.platform, iter(YOUNG_S if is_new else ())
+        pauses_s = iter(YOUNG_S if is_new else ())
         while True:
-            answer = await self._transport.send(read.request, token, None)
-            if isinstance(answer, Failure):
-                raise RunStopped(f"{platform.base_url} can't be reached: {answer.message}")
+            answer = await asked(self._transport, read.request, token)
             pause_s = next(pauses_s, None) if answer.status in (401, 403) else None
             if pause_s is None:
                 break
             await self._clock.sleep(pause_s)
         self._is_refused = answer.status == 401
-        may, page = _judged(read.request, answer, platform.vendor)
+        may, page = _judged(read.request, answer, self._transport.platform.vendor)
         return OwnerRow(label, read.owner, read.operation, read.request.path, may, page)
 
 

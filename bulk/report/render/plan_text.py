@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from bulk.check.plan import BucketPlan, JobPlan, PayerPlan, Plan, Savings
 from bulk.report.render.formatting import count, counted, duration, moment, requests, span
+from bulk.report.render.status_words import bucket_name
 from bulk.report.render.terminal import (
     LEAST_COLUMNS,
     Ink,
@@ -148,7 +149,7 @@ def _longest_lane(job: JobPlan, columns: int) -> str:
 def _buckets(plan: Plan, columns: int) -> Iterator[str]:
     several = len({bucket.credential for bucket in plan.buckets}) > 1
     for bucket in plan.buckets:
-        name = f"{safe(bucket.credential, 20)}/{safe(bucket.category, 30)}" if several else safe(bucket.category, 40)
+        name = bucket_name(bucket, several=several)
         wanted = requests(bucket.least_requests, bucket.most_requests)
         yield from wrapped(f"Budget {name}: {wanted}{_from(bucket, plan.at)}.", columns, "  ")
         payers = [

@@ -1,11 +1,16 @@
 """A status in words, the same on every face: names of buckets, reasons of waits, and the order in which they come."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from bulk.report.render.formatting import counted, moment
 from bulk.report.render.terminal import safe
 from bulk.report.run_state import sum_known
 from bulk.status import BucketStatus, JobStatus, RunStatus, Wait
+
+if TYPE_CHECKING:
+    from bulk.check.plan import BucketPlan
+    from bulk.report.record import BucketReport
 
 
 def totals(status: RunStatus) -> tuple[int, int | None, dict[str, int]]:
@@ -55,7 +60,7 @@ def failing(jobs: Sequence[JobStatus]) -> list[tuple[str, list[str], int]]:
     return [(safe(why, 200), names, number) for why, (names, number) in ordered]
 
 
-def bucket_name(bucket: BucketStatus, *, several: bool) -> str:
+def bucket_name(bucket: "BucketStatus | BucketReport | BucketPlan", *, several: bool) -> str:
     """Return `core`, or `admin/core` where several credentials are used; safe to print."""
     return f"{safe(bucket.credential, 30)}/{safe(bucket.category, 40)}" if several else safe(bucket.category, 40)
 

@@ -10,6 +10,7 @@ from bulk.exit_codes import MEANINGS
 from bulk.model import OutcomeKind
 from bulk.report.record import OUTCOMES, JobReport, ProblemItem, Report
 from bulk.report.render.formatting import count, counted, duration, moment, outcomes, percent, rate
+from bulk.report.render.status_words import bucket_name
 from bulk.report.render.terminal import (
     LEAST_COLUMNS,
     Ink,
@@ -208,7 +209,7 @@ def _facts(report: Report, columns: int) -> Iterator[str]:
         yield from wrapped(f"Slowest: {what}", columns, "  ")
     several = len({bucket.credential for bucket in report.buckets}) > 1
     for bucket in report.buckets[:8]:
-        name = f"{safe(bucket.credential, 20)}/{safe(bucket.category, 30)}" if several else safe(bucket.category, 40)
+        name = bucket_name(bucket, several=several)
         if bucket.limit is None or bucket.remaining is None:
             yield f"Budget {name}: {count(bucket.used)} used, no limit."
             continue
