@@ -146,7 +146,7 @@ def say(text: str, *, is_public: bool = False) -> None:
     """Say one line or a few to people, on standard error, without secrets and terminal sequences.
 
     Args:
-        is_public: text that looks like a secret is none, such as the tokens that every sandbox has.
+        is_public: nothing in the text is a secret, although it may look so, such as the tokens of every sandbox.
     """
     from bulk.report.render.terminal import safe
 

@@ -48,7 +48,8 @@ def flaw_of_download(url: str, base_url: str) -> str:
         return f"its URL is not {base.scheme}"
     if not host or port == 0 or "@" in target.netloc:
         return "its URL names no plain host"
-    return "" if is_own_host(host, base_url) or not _is_private_literal(host) else "its host is a private address"
+    is_private = _is_address(host) and not is_public(host)
+    return "its host is a private address" if is_private and not is_own_host(host, base_url) else ""
 
 
 def is_own_host(host: str, base_url: str) -> bool:
@@ -67,10 +68,6 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_private_literal(host: str) -> bool:
-    return _is_address(host) and not is_public(host)
 
 
 class GuardedResolver(AbstractResolver):

@@ -205,7 +205,7 @@ class Tally:
         """Take in lines of `results.jsonl`, each item's once.
 
         Raises:
-            UNDECODABLE: a line is none of `results.jsonl`.
+            UNDECODABLE: a line is not one of `results.jsonl`.
         """
         active, bins = self._time.of, self._bins
         for raw in lines:

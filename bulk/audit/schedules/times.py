@@ -63,7 +63,7 @@ def times_of(expression: str, zone: str) -> Times:
     """Read a cron expression.
 
     Raises:
-        UsageError: the expression is none or not known to every scheduler, or there is no such zone.
+        UsageError: the expression is not one of cron, some scheduler does not know it, or there is no such zone.
     """
     try:
         from cronsim import CronSim, CronSimError

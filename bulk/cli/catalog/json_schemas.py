@@ -248,7 +248,10 @@ def schema(name: str) -> dict[str, Any]:
     output, made = OUTPUTS[name], _Definitions()
     kinds = [made.of(types.type_info(kind), "") for kind in output.kinds]
     if name == "progress":
-        made.tag("RunStatus", "type", "status", "tells this line from a note")
+        status = made.definitions["RunStatus"]
+        tag = {"const": "status", "description": "tells this line from a note"}
+        status["properties"] = {"type": tag, **status["properties"]}
+        status["required"] = ["type", *status["required"]]
     head = {"$schema": DIALECT, "$id": f"{name}.schema.json", "title": output.title}
     return {**head, **(kinds[0] if len(kinds) == 1 else {"oneOf": kinds}), "$defs": made.definitions}
 
@@ -263,12 +266,6 @@ class _Definitions:
 
     def __init__(self) -> None:
         self.definitions: dict[str, Any] = {}
-
-    def tag(self, definition: str, name: str, value: str, description: str) -> None:
-        """Add a member that is always there, with one value."""
-        found = self.definitions[definition]
-        found["properties"] = {name: {"const": value, "description": description}, **found["properties"]}
-        found["required"] = [name, *found["required"]]
 
     def of(self, kind: types.Type, field: str) -> dict[str, Any]:  # noqa: C901 - one line for each kind of type
         """Return the schema of a type; `field` is the name of the member that has it."""

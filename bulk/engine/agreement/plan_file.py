@@ -136,15 +136,13 @@ def approve(path: Path, who: str, now: float) -> PlanFile:
     read_plan(path)  # before anything is made beside it
     try:
         with replacing(path) as file:  # nobody puts another plan there between the two
-            plan = _approved(read_plan(path), who, now)
+            plan = read_plan(path)
+            approval = Approval(who=who, at=now, seal=_seal(plan.digest, who, now))
+            plan = msgspec.structs.replace(plan, approval=approval)
             file.write(_text(plan))
     except OSError as error:
         raise UsageError(f"{path} can't be written: {error.strerror}") from None
     return plan
-
-
-def _approved(plan: PlanFile, who: str, now: float) -> PlanFile:
-    return msgspec.structs.replace(plan, approval=Approval(who=who, at=now, seal=_seal(plan.digest, who, now)))
 
 
 def require_current(plan: PlanFile, path: Path, checked: Checked, run_dir: Path, now: float) -> None:

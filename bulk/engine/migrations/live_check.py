@@ -232,7 +232,8 @@ def _compared(manifest: Manifest, view: LedgerView, seen: LedgerView, requests: 
                 continue
             turn = job.number, row["index"]
             if turn >= renamed.get(_organization(row["item"]), turn):
-                moved.append((job, row, _moved(job, row, verdict, why)))
+                found = Moved(job=job.name, index=row["index"], label=label(row["item"]), verdict=verdict, why=why)
+                moved.append((job, row, found))
             else:
                 counts[_ELSEWHERE] += 1
     things = [things_of(job, row) for job, row, _ in moved]
@@ -312,10 +313,6 @@ def _paired(rows: Iterator[Any], looks: Iterator[tuple[int, T]]) -> Iterator[tup
             if index == row["index"]:
                 yield row, look
                 break
-
-
-def _moved(job: Job, row: Mapping[str, Any], verdict: str, why: str) -> Moved:
-    return Moved(job=job.name, index=row["index"], label=label(row["item"]), verdict=verdict, why=why)
 
 
 def _last(manifest: Manifest, view: LedgerView, wanted: frozenset[Thing]) -> dict[Thing, Turn]:

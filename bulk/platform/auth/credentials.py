@@ -279,7 +279,8 @@ class Credential:
             raise self.missing(f"{program} printed no {self.gives} within {COMMAND_S:g} s")
         if status and len(output) <= self.most_bytes:
             del output  # no traceback may hold it
-            raise self.missing(f"{program} ended with {_ending(status)}")
+            ending = f"exit code {status}" if status > 0 else f"signal {-status}"
+            raise self.missing(f"{program} ended with {ending}")
         return output
 
     def _output_of(self, child: "subprocess.Popen[bytes]", until: float, stop: threading.Event) -> bytes | None:
@@ -297,7 +298,8 @@ class Credential:
                 if not is_open:
                     if has_ended:
                         break
-                    _wait(child, min(left_s, _POLL_S))
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        child.wait(min(left_s, _POLL_S))
                 elif selector.select(0 if has_ended else min(left_s, _POLL_S)):
                     block = os.read(pipe.fileno(), self.most_bytes + 2)
                     is_open = bool(block)
@@ -353,22 +355,12 @@ def child_environ(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environ.items()
-        if name not in named_variables and not _may_hold_token(name, value)
+        if not (name in named_variables or is_secret(value) or _TOKEN_VARIABLE.fullmatch(name))
     }
 
 
 named_variables: set[str] = set()
 """Environment variables that an `env:` source of this process names."""
-
-
-def _may_hold_token(name: str, value: str) -> bool:
-    """Return whether a program must not inherit this variable: it holds a secret that was read, or its name says so."""
-    return is_secret(value) or _TOKEN_VARIABLE.fullmatch(name) is not None
-
-
-def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> None:
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(seconds)
 
 
 def _end(child: "subprocess.Popen[bytes]") -> int:
@@ -379,7 +371,3 @@ def _end(child: "subprocess.Popen[bytes]") -> int:
                 os.killpg(child.pid, signal.SIGKILL)
             child.kill()
         return child.wait()
-
-
-def _ending(status: int) -> str:
-    return f"exit code {status}" if status > 0 else f"signal {-status}"

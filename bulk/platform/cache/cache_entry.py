@@ -124,7 +124,7 @@ def without_secrets(rows: Iterable[Row]) -> list[Row]:
     """Return the rows as they may be written: JSON has `***` where a secret stands.
 
     The content of a file is left out if it holds a known secret or a private key; otherwise it stays as it is. A row
-    with a secret in its head is left out: a validator with a mask in it is none.
+    with a secret in its head is left out: a validator with a mask in it proves nothing.
     """
     rows, clean = list(rows), list[Row]()
     is_in_heads = shows_secret("\n".join(row[2] for row in rows).encode("utf-8", "surrogatepass"))

@@ -27,7 +27,7 @@ from bulk.report.render import formatting, text
 from bulk.status import LIVE
 
 if TYPE_CHECKING:
-    from jinja2 import Environment, Template
+    from jinja2 import Environment
 
     from bulk.report.exploration import Exploration
 
@@ -61,7 +61,8 @@ def render(report: Report, exploration: Exploration | None = None) -> str:
     kinds = [kind for kind in OUTCOMES if report.outcomes.get(kind)]
     css, script = asset("report.css"), "".join(map(asset, SCRIPTS))
     causes = list(_causes(exploration)) if exploration is not None else []
-    return _template().render(
+    template = environment("bulk.report.render").get_template("report.html.j2")
+    return template.render(
         report=report,
         kinds=kinds,
         parts=bar_parts,
@@ -98,10 +99,6 @@ def content_policy(css: str, script: str) -> str:
 def asset(name: str, package: str = "bulk.report.render") -> str:
     """Return the text of a file beside the templates of a package."""
     return resources.files(package).joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _template() -> Template:
-    return environment("bulk.report.render").get_template("report.html.j2")
 
 
 @functools.cache
