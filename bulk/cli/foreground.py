@@ -79,10 +79,11 @@ def go_on(
             run_dir,
             again=again,
             overrides=overrides,
-            cache=cache,
             display=display,
             environ=os.environ,
-            surroundings=Surroundings(handles_signals=True, is_steered=True, accepted_waves=frozenset(accepted)),
+            surroundings=Surroundings(
+                cache=cache, handles_signals=True, is_steered=True, accepted_waves=frozenset(accepted)
+            ),
         )
 
     return run(start, run_dir, **showing)

@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -47,17 +46,11 @@ async def run_manifest(
     *,
     overrides: Overrides,
     run_dir: Path,
-    cache: Path | None,
     display: Display,
     environ: Mapping[str, str],
-    surroundings: Surroundings | None = None,
-    stdin: BinaryIO | None = None,
+    surroundings: Surroundings,
 ) -> Report:
     """Check a manifest, then run it, or go on with its run where `run_dir` holds one.
-
-    Args:
-        cache: folder of stored validators and bodies; None: none are kept.
-        stdin: stream for items from standard input; None: that of the process.
 
     Returns:
         The report; its exit code also says when the run was stopped with work left.
@@ -65,11 +58,9 @@ async def run_manifest(
     Raises:
         BulkError: nothing could be run; its exit code says why.
     """
-    around = surroundings or Surroundings(handles_signals=True, is_steered=True)
-    around.cache = cache
-    manifest = await beside(around.disk, lambda: read_manifest(path, overrides, environ))
-    origin = Origin.of(manifest, overrides, cache)
-    return await execute(manifest, origin, run_dir, display, environ, around, stdin=stdin)
+    manifest = await beside(surroundings.disk, lambda: read_manifest(path, overrides, environ))
+    origin = Origin.of(manifest, overrides, surroundings.cache)
+    return await execute(manifest, origin, run_dir, display, environ, surroundings)
 
 
 async def resume_run(
@@ -77,10 +68,9 @@ async def resume_run(
     *,
     again: Again,
     overrides: Overrides,
-    cache: Path | None,
     display: Display,
     environ: Mapping[str, str],
-    surroundings: Surroundings | None = None,
+    surroundings: Surroundings,
 ) -> Report:
     """Go on with a run that was stopped or killed, or run items of it again, in the same run directory.
 
@@ -95,8 +85,6 @@ async def resume_run(
     Raises:
         BulkError: there is no such run, its manifest or its items changed, or the run is in use.
     """
-    around = surroundings or Surroundings(handles_signals=True, is_steered=True)
-    around.cache = cache
     origin = Origin.load(run_dir)
     path, overridden = Path(origin.manifest), origin.overrides(overrides)
 
@@ -107,10 +95,10 @@ async def resume_run(
         _refuse_unread_stdin(manifest, run_dir)
         return manifest
 
-    manifest = await beside(around.disk, read)
+    manifest = await beside(surroundings.disk, read)
     again.require([job.name for job in manifest.jobs])
-    used = Origin.of(manifest, overridden, cache)
-    return await execute(manifest, used, run_dir, display, environ, around, again=again)
+    used = Origin.of(manifest, overridden, surroundings.cache)
+    return await execute(manifest, used, run_dir, display, environ, surroundings, again=again)
 
 
 def _refuse_unread_stdin(manifest: Manifest, run_dir: Path) -> None:

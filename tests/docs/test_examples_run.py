@@ -32,7 +32,6 @@ async def test_the_example_runs(name, tmp_path):
             manifest,
             overrides=Overrides(base_url=sandbox.base_url),
             run_dir=run_dir,
-            cache=None,
             display=Silence(),
             environ={"BULK_TOKEN": TOKEN},
             surroundings=Surroundings(),

@@ -158,7 +158,6 @@ def run(folder: Path, platform: BudgetPlatform, items: int, limits: dict[str, An
             manifest,
             overrides=Overrides(),
             run_dir=folder / "run",
-            cache=None,
             display=Silence(),
             environ={"BULK_TOKEN": TOKEN},
             surroundings=around,

@@ -119,7 +119,6 @@ def run_jobs(
                     manifest,
                     overrides=Overrides(),
                     run_dir=run_dir,
-                    cache=None,
                     display=Silence(),
                     environ=environ,
                     surroundings=around,

@@ -239,7 +239,6 @@ class World:
                 manifest,
                 overrides=more.pop("overrides", Overrides()),
                 run_dir=self.run_dir(manifest),
-                cache=self.cache,
                 display=more.pop("display", self.display()),
                 environ=self.environ,
                 surroundings=replace(around, approve=approve),
@@ -260,7 +259,6 @@ class World:
             lambda around: commands.resume_run(
                 self.run_dir(manifest),
                 overrides=Overrides(),
-                cache=self.cache,
                 display=self.display(),
                 environ=self.environ,
                 surroundings=around,
@@ -271,9 +269,8 @@ class World:
     async def _watched(self, run_dir: Path, call: Callable[[Surroundings], Awaitable[Report]]) -> Report:
         if run_dir != self.current:
             self.current, self.told, self.told_items = run_dir, [], set()
-        around = Surroundings(
-            clock=self.clock, dice=random.Random(self.seed), disk=self.disk, connector=self.network.connector()
-        )
+        connector = self.network.connector()
+        around = Surroundings(self.clock, random.Random(self.seed), self.disk, connector, cache=self.cache)
 
         class Watched(Run):
             def __init__(made, *args: Any) -> None:  # noqa: N805 - `self` is the world
@@ -291,8 +288,8 @@ class World:
             try:
                 return await call(around)
             finally:
-                if around.connector is not None and not around.connector.closed:
-                    await around.connector.close()
+                if not connector.closed:
+                    await connector.close()
 
     def ledger(self) -> sqlite3.Connection:
         """What the newest run's ledger has on disk, seen by another connection than the engine's.

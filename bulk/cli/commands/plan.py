@@ -88,18 +88,20 @@ def _look(manifest: Path, out: Path | None, most_shown: int, overrides: "Overrid
     from bulk.cli.progress.painter import display
     from bulk.engine.agreement import plan_file
     from bulk.engine.migrations import live_plan
+    from bulk.engine.surroundings import Surroundings
     from bulk.report.render import live_plan_text
 
     _refuse_taken(out)
+    around = Surroundings(handles_signals=True, cache=platformdirs.user_cache_path("bulk"))
     with display("auto", sys.stderr) as shown:
         found = event_loop.run(
             lambda: live_plan.look_at(
                 manifest,
                 overrides=overrides,
                 environ=os.environ,
-                cache=platformdirs.user_cache_path("bulk"),
                 display=shown,
                 most_shown=most_shown,
+                surroundings=around,
             )
         )
     if out is not None:

@@ -117,10 +117,10 @@ def _run_alone(
             manifest,
             overrides=overrides,
             run_dir=place,
-            cache=cache,
             display=display,
             environ=os.environ,
             surroundings=Surroundings(
+                cache=cache,
                 handles_signals=True,
                 is_steered=True,
                 accepted_waves=frozenset(accepted),

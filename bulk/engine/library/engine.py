@@ -96,10 +96,9 @@ class Engine:
                 path,
                 overrides=self._overrides,
                 run_dir=Path(run_dir),
-                cache=self._cache,
                 display=display,
                 environ=self._environ,
-                surroundings=Surroundings(),
+                surroundings=Surroundings(cache=self._cache),
             )
         assert display.failure is not None, "nothing else cancels the scope"
         raise display.failure

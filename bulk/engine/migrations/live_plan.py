@@ -70,21 +70,19 @@ async def look_at(
     *,
     overrides: Overrides,
     environ: Mapping[str, str],
-    cache: Path | None,
     display: Display,
     most_shown: int,
-    surroundings: Surroundings | None = None,
+    surroundings: Surroundings,
 ) -> Look:
     """Look at every item of a manifest.
 
     Args:
-        cache: folder of stored validators and bodies; None: none are kept.
         most_shown: at most this many items are shown (count).
 
     Raises:
         BulkError: the manifest can't be used, or not all of its items can be looked at now.
     """
-    around = replace(surroundings or Surroundings(handles_signals=True), is_preview=True, cache=cache)
+    around = replace(surroundings, is_preview=True)
     manifest = read_manifest(path, overrides, environ)
     refuse_standard_input(manifest, "looked at beforehand")
     with scratch_folder("look") as place:
@@ -94,7 +92,7 @@ async def look_at(
         seen, shown = await beside(around.disk, lambda: _folded(manifest, view, most_shown))
         identity, files = identity_of(checked), await beside(around.disk, lambda: files_digest(place))
     plan = PlanFile(
-        origin=Origin.of(manifest, overrides, cache).without_secrets(),
+        origin=Origin.of(manifest, overrides, around.cache).without_secrets(),
         name=identity.name,
         base_url=identity.base_url,
         vendor=identity.vendor,

@@ -141,15 +141,13 @@ async def _probed(
         notes.append("no job reads, so that --probe could learn nothing")
         return ()
     wanted = replace(overrides, jobs=tuple(reads), limit=-(-PROBES // len(reads)), with_needs=False)
-    around = Surroundings(handles_signals=True)
     report = await run_manifest(
         manifest.path,
         overrides=wanted,
         run_dir=run_dir,
-        cache=None,
         display=Silence(),
         environ=environ,
-        surroundings=around,
+        surroundings=Surroundings(handles_signals=True),
     )
     refuse_unfinished(report, "--probe")
     failures = sum(count for outcome, count in report.outcomes.items() if outcome not in SUCCESSFUL)

@@ -26,7 +26,7 @@ async def looked(made: World, manifest: Path) -> Look:
     around = Surroundings(clock=made.clock, disk=made.disk, connector=connector)
     try:
         return await look_at(
-            manifest, overrides=Overrides(), environ=made.environ, cache=None, display=made.display(), most_shown=9,
+            manifest, overrides=Overrides(), environ=made.environ, display=made.display(), most_shown=9,
             surroundings=around,
         )  # fmt: skip
     finally:

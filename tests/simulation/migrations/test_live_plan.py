@@ -87,7 +87,6 @@ class Planning:
                 manifest,
                 overrides=Overrides(),
                 environ=made.environ,
-                cache=None,
                 display=made.display(),
                 most_shown=0,
                 surroundings=around,

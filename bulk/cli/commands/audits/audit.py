@@ -199,10 +199,9 @@ def _runner(manifest: Path, overrides: "Overrides", showing: dict[str, Any]) -> 
                 manifest,
                 overrides=overrides,
                 run_dir=run_dir,
-                cache=cache,
                 display=display,
                 environ=os.environ,
-                surroundings=Surroundings(handles_signals=True, is_steered=True, approve=approve),
+                surroundings=Surroundings(cache=cache, handles_signals=True, is_steered=True, approve=approve),
             )
 
         return foreground.report_of(start, run_dir, **showing)

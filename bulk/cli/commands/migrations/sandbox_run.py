@@ -31,6 +31,7 @@ def run(manifest: Path, overrides: "Overrides") -> int:
     from bulk.clock import Clock
     from bulk.engine import commands
     from bulk.engine.rehearsal.named_things import seed_of
+    from bulk.engine.surroundings import Surroundings
     from bulk.manifest.reading import read_manifest
 
     read = read_manifest(manifest, dataclasses.replace(overrides, base_url=NOWHERE), os.environ)
@@ -51,9 +52,9 @@ def run(manifest: Path, overrides: "Overrides") -> int:
                 manifest,
                 overrides=there,
                 run_dir=place,
-                cache=None,
                 display=display,
                 environ=environ,
+                surroundings=Surroundings(handles_signals=True, is_steered=True),
             )
             return msgspec.structs.replace(report, next_command="")  # the platform is gone when this has ended
 
