@@ -170,16 +170,25 @@ def outcome_rows(
         words: the numbers of outcomes and codes.
     """
     rows: list[tuple[Any, ...]] = []
-    items: dict[tuple[int, int, int], int] = {}
-    sizes: dict[tuple[int, int, int], int] = {}
     for record, length in zip(records, lengths, strict=True):
         ended = record.finished
-        key = (record.job, words[ended.outcome], 0 if ended.error is None else words[ended.error.code])
-        rows.append((record.job, ended.index, key[1], key[2], ended.http_status, ended.attempts, position, length))
-        items[key] = items.get(key, 0) + 1
-        sizes[key] = sizes.get(key, 0) + length
+        code = 0 if ended.error is None else words[ended.error.code]
+        outcome = words[ended.outcome]
+        rows.append((record.job, ended.index, outcome, code, ended.http_status, ended.attempts, position, length))
         position += length
-    return rows, [(*key, count, sizes[key]) for key, count in items.items()]
+    return rows, count_rows(rows)
+
+
+def count_rows(outcomes: Iterable[tuple[Any, ...]]) -> list[tuple[int, int, int, int, int]]:
+    """Return the rows that rows of `outcomes` add to `counts`."""
+    lengths: dict[tuple[int, int, int], list[int]] = {}
+    for job, _, outcome, code, _, _, _, length in outcomes:
+        key = job, outcome, code
+        if key in lengths:
+            lengths[key].append(length)
+        else:
+            lengths[key] = [length]
+    return [(*key, len(several), sum(several)) for key, several in lengths.items()]
 
 
 EndedLine: TypeAlias = tuple[int, int, str, str | None, int | None, int, int, bytes | None]
@@ -193,17 +202,13 @@ def rows_of_lines(
     """Return what `outcome_rows` and `before_rows` return, for finished lines."""
     rows: list[tuple[Any, ...]] = []
     befores: list[tuple[int, int, bytes]] = []
-    items: dict[tuple[int, int, int], int] = {}
-    sizes: dict[tuple[int, int, int], int] = {}
     for job, index, outcome, code, http_status, attempts, length, before in ended:
-        key = (job, words[outcome], 0 if code is None else words[code])
-        rows.append((job, index, key[1], key[2], http_status, attempts, position, length))
-        items[key] = items.get(key, 0) + 1
-        sizes[key] = sizes.get(key, 0) + length
+        number = 0 if code is None else words[code]
+        rows.append((job, index, words[outcome], number, http_status, attempts, position, length))
         position += length
         if before is not None:
             befores.append((job, index, before))
-    return rows, [(*key, count, sizes[key]) for key, count in items.items()], befores
+    return rows, count_rows(rows), befores
 
 
 def before_rows(records: Iterable[Record]) -> list[tuple[int, int, bytes]]:
