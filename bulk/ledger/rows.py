@@ -137,7 +137,7 @@ def _intents(rows: Iterable[tuple[Any, ...]]) -> dict[tuple[int, int], Intent]:
 
 def image_json(before: Any) -> bytes:
     """Return the JSON of a before-image as it is kept: with `***` in the place of each secret."""
-    return redact_json(results.dump(before))
+    return b"null" if before is None else redact_json(results.dump(before))
 
 
 def intent_row(intent: Intent) -> tuple[Any, ...]:
