@@ -6,7 +6,6 @@ from functools import lru_cache, partial
 
 import anyio
 
-
 _MILLISECONDS = tuple(f".{count:03d}Z" for count in range(1_000))
 
 

@@ -217,6 +217,18 @@ class Registry:
             start += length
         return written, sizes
 
+    def suspects(self, texts: Sequence[bytes]) -> set[int]:
+        """Return the places of the JSON texts in which `is_in` finds something; several texts are searched at once."""
+        found: set[int] = set()
+        first = size = 0
+        for number, text in enumerate(texts, 1):
+            size += len(text)
+            if size >= GROUP_BYTES or number == len(texts):
+                if any(self._is_in_lines(b"\n".join(texts[first:number]))):
+                    found.update(place for place in range(first, number) if self.is_in(texts[place], is_json=True))
+                first, size = number, 0
+        return found
+
     def _is_in_lines(self, lines: bytes) -> tuple[bool, bool]:
         """Return what `is_in` does for lines of results: for all that stands around their contents, and for these.
 
