@@ -11,7 +11,7 @@ from bulk.ledger import results
 from bulk.ledger.database import has_table
 from bulk.ledger.records import Action, Entry, Intent, Minute, Record, RunIdentity, StoredTally, Withdrawn
 from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
-from bulk.redaction import redact, redact_json
+from bulk.redaction import redact, redact_json, suspects
 from bulk.status import STATES, RunStatus
 
 _EFFECTS = {effect: effect.value for effect in Effect}
@@ -135,15 +135,20 @@ def _intents(rows: Iterable[tuple[Any, ...]]) -> dict[tuple[int, int], Intent]:
     return {(row[0], row[1]): intent_from_row(row) for row in rows}
 
 
-def image_json(before: Any) -> bytes:
-    """Return the JSON of a before-image as it is kept: with `***` in the place of each secret."""
-    return b"null" if before is None else redact_json(results.dump(before))
+def images(befores: Iterable[Any]) -> list[bytes | None]:
+    """Return the JSON of before-images as they are kept: with `***` in the place of each secret. None: UNSEEN."""
+    found = [None if before is UNSEEN else results.dump(before) for before in befores]
+    suspected = suspects([image or b"" for image in found])
+    return [redact_json(image) if image and place in suspected else image for place, image in enumerate(found)]
 
 
-def intent_row(intent: Intent) -> tuple[Any, ...]:
-    """Return a row of the table `intents`."""
-    before = None if intent.before is UNSEEN else image_json(intent.before)
-    return (intent.job, intent.index, intent.method, intent.path, before, _EFFECTS[intent.effect], intent.sent_at)
+def intent_rows(intents: Sequence[Intent]) -> list[tuple[Any, ...]]:
+    """Return rows of the table `intents`."""
+    kept = images(intent.before for intent in intents)
+    return [
+        (intent.job, intent.index, intent.method, intent.path, before, _EFFECTS[intent.effect], intent.sent_at)
+        for intent, before in zip(intents, kept, strict=True)
+    ]
 
 
 def closing(records: Sequence[Record]) -> list[tuple[int, int]]:
@@ -211,13 +216,11 @@ def rows_of_lines(
     return rows, count_rows(rows), befores
 
 
-def before_rows(records: Iterable[Record]) -> list[tuple[int, int, bytes]]:
+def before_rows(records: Iterable[Record]) -> list[tuple[int, int, bytes | None]]:
     """Return rows of the table `befores`."""
-    return [
-        (record.job, record.finished.index, image_json(record.before))
-        for record in records
-        if record.before is not UNSEEN
-    ]
+    seen = [record for record in records if record.before is not UNSEEN]
+    kept = images(record.before for record in seen)
+    return [(record.job, record.finished.index, image) for record, image in zip(seen, kept, strict=True)]
 
 
 def action_rows(actions: Iterable[Action]) -> list[tuple[float, str, str, bytes, str]]:
