@@ -6,6 +6,8 @@ from functools import lru_cache, partial
 
 import anyio
 
+_MILLISECONDS = tuple(f".{count:03d}Z" for count in range(1_000))
+
 
 class Clock:
     """Local wall time, monotonic time, processor time and sleeping, all in seconds."""
@@ -32,7 +34,7 @@ def iso_utc(at: float) -> str:
     second = int(at)
     micros = round((at - second) * 1e6)
     if 0 <= micros < 1_000_000:  # nearly always; the text of the second is kept, because many times share it
-        return f"{_iso_second(second)}.{micros // 1_000:03d}Z"
+        return _iso_second(second) + _MILLISECONDS[micros // 1_000]
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 

@@ -11,7 +11,7 @@ from bulk.ledger import results
 from bulk.ledger.database import has_table
 from bulk.ledger.records import Action, Entry, Intent, Minute, Record, RunIdentity, StoredTally, Withdrawn
 from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
-from bulk.redaction import redact, redact_json
+from bulk.redaction import redact, redact_json, suspects
 from bulk.status import STATES, RunStatus
 
 _EFFECTS = {effect: effect.value for effect in Effect}
@@ -135,15 +135,20 @@ def _intents(rows: Iterable[tuple[Any, ...]]) -> dict[tuple[int, int], Intent]:
     return {(row[0], row[1]): intent_from_row(row) for row in rows}
 
 
-def image_json(before: Any) -> bytes:
-    """Return the JSON of a before-image as it is kept: with `***` in the place of each secret."""
-    return redact_json(results.dump(before))
+def images(befores: Iterable[Any]) -> list[bytes | None]:
+    """Return the JSON of before-images as they are kept: with `***` in the place of each secret. None: UNSEEN."""
+    found = [None if before is UNSEEN else results.dump(before) for before in befores]
+    suspected = suspects([image or b"" for image in found])
+    return [redact_json(image) if image and place in suspected else image for place, image in enumerate(found)]
 
 
-def intent_row(intent: Intent) -> tuple[Any, ...]:
-    """Return a row of the table `intents`."""
-    before = None if intent.before is UNSEEN else image_json(intent.before)
-    return (intent.job, intent.index, intent.method, intent.path, before, _EFFECTS[intent.effect], intent.sent_at)
+def intent_rows(intents: Sequence[Intent]) -> list[tuple[Any, ...]]:
+    """Return rows of the table `intents`."""
+    kept = images(intent.before for intent in intents)
+    return [
+        (intent.job, intent.index, intent.method, intent.path, before, _EFFECTS[intent.effect], intent.sent_at)
+        for intent, before in zip(intents, kept, strict=True)
+    ]
 
 
 def closing(records: Sequence[Record]) -> list[tuple[int, int]]:
@@ -170,16 +175,25 @@ def outcome_rows(
         words: the numbers of outcomes and codes.
     """
     rows: list[tuple[Any, ...]] = []
-    items: dict[tuple[int, int, int], int] = {}
-    sizes: dict[tuple[int, int, int], int] = {}
     for record, length in zip(records, lengths, strict=True):
         ended = record.finished
-        key = (record.job, words[ended.outcome], 0 if ended.error is None else words[ended.error.code])
-        rows.append((record.job, ended.index, key[1], key[2], ended.http_status, ended.attempts, position, length))
-        items[key] = items.get(key, 0) + 1
-        sizes[key] = sizes.get(key, 0) + length
+        code = 0 if ended.error is None else words[ended.error.code]
+        outcome = words[ended.outcome]
+        rows.append((record.job, ended.index, outcome, code, ended.http_status, ended.attempts, position, length))
         position += length
-    return rows, [(*key, count, sizes[key]) for key, count in items.items()]
+    return rows, count_rows(rows)
+
+
+def count_rows(outcomes: Iterable[tuple[Any, ...]]) -> list[tuple[int, int, int, int, int]]:
+    """Return the rows that rows of `outcomes` add to `counts`."""
+    lengths: dict[tuple[int, int, int], list[int]] = {}
+    for job, _, outcome, code, _, _, _, length in outcomes:
+        key = job, outcome, code
+        if key in lengths:
+            lengths[key].append(length)
+        else:
+            lengths[key] = [length]
+    return [(*key, len(several), sum(several)) for key, several in lengths.items()]
 
 
 EndedLine: TypeAlias = tuple[int, int, str, str | None, int | None, int, int, bytes | None]
@@ -193,26 +207,20 @@ def rows_of_lines(
     """Return what `outcome_rows` and `before_rows` return, for finished lines."""
     rows: list[tuple[Any, ...]] = []
     befores: list[tuple[int, int, bytes]] = []
-    items: dict[tuple[int, int, int], int] = {}
-    sizes: dict[tuple[int, int, int], int] = {}
     for job, index, outcome, code, http_status, attempts, length, before in ended:
-        key = (job, words[outcome], 0 if code is None else words[code])
-        rows.append((job, index, key[1], key[2], http_status, attempts, position, length))
-        items[key] = items.get(key, 0) + 1
-        sizes[key] = sizes.get(key, 0) + length
+        number = 0 if code is None else words[code]
+        rows.append((job, index, words[outcome], number, http_status, attempts, position, length))
         position += length
         if before is not None:
             befores.append((job, index, before))
-    return rows, [(*key, count, sizes[key]) for key, count in items.items()], befores
+    return rows, count_rows(rows), befores
 
 
-def before_rows(records: Iterable[Record]) -> list[tuple[int, int, bytes]]:
+def before_rows(records: Iterable[Record]) -> list[tuple[int, int, bytes | None]]:
     """Return rows of the table `befores`."""
-    return [
-        (record.job, record.finished.index, image_json(record.before))
-        for record in records
-        if record.before is not UNSEEN
-    ]
+    seen = [record for record in records if record.before is not UNSEEN]
+    kept = images(record.before for record in seen)
+    return [(record.job, record.finished.index, image) for record, image in zip(seen, kept, strict=True)]
 
 
 def action_rows(actions: Iterable[Action]) -> list[tuple[float, str, str, bytes, str]]:

@@ -17,4 +17,5 @@ shows_secret = _REGISTRY.is_in
 redact = _REGISTRY.redact
 redact_json = _REGISTRY.redact_json
 redact_lines = _REGISTRY.redact_lines
+suspects = _REGISTRY.suspects
 taints = _REGISTRY.taints

@@ -18,9 +18,10 @@ FEW = 16
 """A file with fewer NULs than this is text (count)."""
 
 _MARK = MASK.encode()
-_MARKS = (b"%", b"&", b"\0", b"\x7f")
-"""Without any of these, a backslash, and other characters that are not shown, a text is written plainly."""
-_BREAKS = (b"\n", b"\r")
+_MARKS = tuple(b"%&\0\x7f")
+"""Without any of these bytes, a backslash, and other characters that are not shown, a text is written plainly."""
+_BREAKS = tuple(b"\n\r")
+_BACKSLASH = ord("\\")
 _CONTENT = b'"content":"'
 """Mark before a content, mostly in Base64: several kilobytes that hold nothing by which a shape is found."""
 _KEYS = (b"MII", b"3082", b"2d2d", b"2D2D")
@@ -74,7 +75,7 @@ class Registry:
             is_content: see `shapes.is_encoded_in`.
         """
         text: bytes | bytearray = data
-        is_escaped = b"\\" in data
+        is_escaped = _BACKSLASH in data
         if is_escaped and not self._has_escapes:
             # most escapes of most texts are line breaks, between which Base64 goes on
             if not _OTHER_ESCAPE.search(data):
@@ -126,7 +127,7 @@ class Registry:
         nul, plain = data.count(b"\0"), data
         # text, or UTF-16: other data full of NULs is full of bytes that look like escapes and mean nothing
         is_text = nul < FEW or nul * 1_000 < len(data) or nul * 4 > len(data)
-        if is_text and (b"\\" in data or any(mark in data for mark in _MARKS) or not data.isascii()):
+        if is_text and (_BACKSLASH in data or any(mark in data for mark in _MARKS) or not data.isascii()):
             plain = spellings.meant(data)  # the last of many steps, which is the plainest
         return (plain != data and self._known.is_in(plain)) or shapes.has_key_in(plain, spellings.unbroken(plain))
 
@@ -215,6 +216,18 @@ class Registry:
             sizes[number] = length if line is None else len(line)
             start += length
         return written, sizes
+
+    def suspects(self, texts: Sequence[bytes]) -> set[int]:
+        """Return the places of the JSON texts in which `is_in` finds something; several texts are searched at once."""
+        found: set[int] = set()
+        first = size = 0
+        for number, text in enumerate(texts, 1):
+            size += len(text)
+            if size >= GROUP_BYTES or number == len(texts):
+                if any(self._is_in_lines(b"\n".join(texts[first:number]))):
+                    found.update(place for place in range(first, number) if self.is_in(texts[place], is_json=True))
+                first, size = number, 0
+        return found
 
     def _is_in_lines(self, lines: bytes) -> tuple[bool, bool]:
         """Return what `is_in` does for lines of results: for all that stands around their contents, and for these.

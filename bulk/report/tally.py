@@ -28,7 +28,6 @@ MOST_MESSAGE = 500
 MOST_LABEL = 120
 
 _STEPS = 1 / math.log(1.05)
-_MOST_STEP = 500  # 1.05 ** 500 ms is longer than a year
 _WHOLE_RUN = -1
 _PLACE = attrgetter("index")
 _PLACES = {kind: place for place, kind in enumerate(OUTCOMES)}
@@ -58,7 +57,7 @@ class JobTally:
         self.examples: dict[str, ProblemItem] = {}
         self._problems: dict[str, list[ProblemItem]] = {}
         self._slow: list[SlowItem] = []
-        self._steps = [0] * (_MOST_STEP + 1)
+        self._steps: dict[int, int] = {}
         self._slow_from_ms = -1.0
 
     def add(self, line: _Ended, started_at: float, ended_at: float) -> None:
@@ -73,7 +72,7 @@ class JobTally:
         if line.attempts:
             elapsed_ms = line.elapsed_ms
             step = int(math.log(elapsed_ms) * _STEPS) if elapsed_ms > 1 else 0
-            self._steps[min(step, _MOST_STEP)] += 1
+            self._steps[step] = self._steps.get(step, 0) + 1
             if elapsed_ms > self._slow_from_ms:
                 self._keep_slow(line, elapsed_ms)
         if line.error is not None and line.outcome not in SUCCESSFUL:
@@ -125,10 +124,9 @@ class JobTally:
     @property
     def state(self) -> bytes:
         """The whole tally as JSON, for `restore`."""
-        steps = {step: seen for step, seen in enumerate(self._steps) if seen}
         return msgspec.json.encode(
             JobTallyRow(
-                self.first_at, self.last_at, self.not_modified, steps, self._slow, self._problems, self.examples
+                self.first_at, self.last_at, self.not_modified, self._steps, self._slow, self._problems, self.examples
             )
         )
 
@@ -141,8 +139,7 @@ class JobTally:
         found = msgspec.json.decode(stored.json, type=JobTallyRow)
         self.items, self.first_at, self.last_at = stored.items, found.first_at, found.last_at
         self.not_modified, self._problems, self.examples = found.not_modified, found.problems, found.examples
-        for step, seen in found.steps.items():
-            self._steps[min(step, _MOST_STEP)] = seen
+        self._steps = found.steps
         self._slow = sorted(found.slow, key=_haste)
         self._cut_slow()
 
@@ -160,15 +157,16 @@ class JobTally:
     @property
     def elapsed(self) -> Elapsed | None:
         """Percentiles of the time that items took; None where nothing was sent."""
-        if not any(self._steps):
+        if not self._steps:
             return None
         longest_ms = self._slow[0].elapsed_ms
         median_ms, p95_ms, p99_ms = (min(self._below(share), longest_ms) for share in (0.5, 0.95, 0.99))
         return Elapsed(median_ms, p95_ms, p99_ms, longest_ms)
 
     def _below(self, share: float) -> float:
-        wanted = share * sum(self._steps)
-        step = next(place for place, seen in enumerate(accumulate(self._steps)) if seen >= wanted)
+        steps = sorted(self._steps)
+        sums = list(accumulate(self._steps[step] for step in steps))
+        step = steps[bisect.bisect_left(sums, share * sums[-1])]
         middle: float = 1.05 ** (step + 0.5)
         return round(middle, 1)
 

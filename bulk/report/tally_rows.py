@@ -1,7 +1,7 @@
 """The records of a tally: the part of a result line that it takes in, and its state as the ledger stores it."""
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
@@ -56,13 +56,17 @@ def read_line(line: bytes) -> Line:
     return _decode(line)
 
 
+Step: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=14_500)]
+"""A class of times: its middle, in milliseconds, is still a number of floating point."""
+
+
 class JobTallyRow(msgspec.Struct, array_like=True):
     """The stored state of a `JobTally`."""
 
     first_at: float | None
     last_at: float | None
     not_modified: int
-    steps: dict[int, int]
+    steps: dict[Step, int]
     slow: list[SlowItem]
     problems: dict[str, list[ProblemItem]]
     examples: dict[str, ProblemItem]

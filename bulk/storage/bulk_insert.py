@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 TOGETHER = 64
@@ -17,6 +18,4 @@ def insert(connection: sqlite3.Connection, into: str, rows: Sequence[tuple[Any, 
     for start in range(0, len(rows), TOGETHER):
         together = rows[start : start + TOGETHER]
         places = ",".join([f"({','.join('?' * len(rows[0]))})"] * len(together))
-        connection.execute(
-            f"INSERT INTO {into} VALUES {places} {otherwise}", [value for row in together for value in row]
-        )
+        connection.execute(f"INSERT INTO {into} VALUES {places} {otherwise}", tuple(chain.from_iterable(together)))

@@ -12,9 +12,7 @@ import zstandard
 
 from bulk.ledger import results, rows
 from bulk.ledger.records import Action, Entry, Intent, Record
-from bulk.model import UNSEEN, Effect
 
-_EFFECTS = {effect: effect.value for effect in Effect}
 _LEVEL = 1
 _NOTHING = "\x01"
 _QUOTED_NOTHING = f'"{_NOTHING}"'
@@ -47,7 +45,7 @@ class Group:
         self.opened = latest.keys()
         withdrawn = [key for key in rows.withdrawn(batch) if key in open_keys and key not in latest]
         self.closed = [key for key in rows.closing(records) if key in open_keys or key in latest] + withdrawn
-        intents = _intent_columns(latest.values(), shard_of)
+        intents = _intent_columns([*latest.values()], shard_of)
         lines, outcomes, sums = _outcome_columns(records, shard_of, words)
         shards = {*intents[2], *outcomes[2], *(shard_of(*key) for key in withdrawn)}
         self.shards = sorted(shards)
@@ -95,14 +93,11 @@ def text_array(texts: Sequence[str | None]) -> str:
     return f'{{"{quoted}"}}'.replace(_QUOTED_NOTHING, "NULL") if texts else "{}"
 
 
-def _intent_columns(intents: Iterable[Intent], shard_of: Callable[[int, int], int]) -> list[list[Any]]:
+def _intent_columns(intents: Sequence[Intent], shard_of: Callable[[int, int], int]) -> list[list[Any]]:
     columns: list[list[Any]] = [[], [], [], [], [], [], [], []]
-    for intent in intents:
-        before = None if intent.before is UNSEEN else rows.image_json(intent.before).decode()
-        row = (
-            intent.job, intent.index, shard_of(intent.job, intent.index), intent.method, intent.path, before,
-            _EFFECTS[intent.effect], intent.sent_at,
-        )  # fmt: skip
+    for job, index, method, path, before, effect, sent_at in rows.intent_rows(intents):
+        image = None if before is None else before.decode()
+        row = job, index, shard_of(job, index), method, path, image, effect, sent_at
         for column, value in zip(columns, row, strict=True):
             column.append(value)
     return columns

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bulk.errors import RunDirectoryError
 from bulk.ledger.opening import begin_epoch, refuse_changed
 from bulk.ledger.records import Intent
-from bulk.ledger.rows import intent_from_row, intent_row, outcome_rows, read_counts, read_identity, read_words
+from bulk.ledger.rows import intent_from_row, intent_rows, outcome_rows, read_counts, read_identity, read_words
 from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
 from tests.ledger.samples import NOW, STATUS, identity, opened, record
 
@@ -137,7 +137,7 @@ def test_a_lost_transaction_is_not_rolled_back_twice(database):
 def test_an_intent_is_read_back_as_it_was(**fields):
     """Whatever it holds: what was not looked at is not what was not there, and the effect is a word of ours."""
     before = Intent(**fields)
-    after = intent_from_row(intent_row(before))
+    after = intent_from_row(intent_rows([before])[0])
     assert after == before
     assert isinstance(after.effect, Effect)
 

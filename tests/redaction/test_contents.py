@@ -1,6 +1,7 @@
 """A content without a secret is not looked at twice, and what stands around it is written as if it had been."""
 
 import base64
+import random
 
 import orjson
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from bulk.ledger.results import dump
 from bulk.redaction import json_lines
-from bulk.redaction.registry import Registry
+from bulk.redaction.registry import GROUP_BYTES, Registry
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "Zz9xY8"
 ADDRESS = "https://host/raw/acme/api/main/README.md?token=AAAA2B82F206B1496"
@@ -82,3 +83,22 @@ def test_a_clean_content_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert clean.count(dump(content)) == 3
     assert seen
     assert max(map(len, seen)) < 200
+
+
+def test_texts_that_are_searched_together_are_told_apart() -> None:
+    """Kept answers are searched many at once: exactly those that hold a secret are named, wherever groups end."""
+    registry, secret = Registry(), "canary-of-a-kept-answer/0123456789"
+    registry.add(secret)
+    dice = random.Random("kept")
+    kept = [dump({"path": f"{number}.md", "content": "QUJD" * dice.randrange(2_000)}) for number in range(200)]
+    hidden = {0, 199, *dice.sample([*range(1, 9), *range(40, 199)], 70)}
+    for place in hidden:
+        hides = dice.choice(
+            (secret, base64.b64encode(secret.encode()).decode(), "https://h.example.com/?token=" + secret)
+        )
+        kept[place] = dump({"path": hides, "content": "QUJD"} if place % 2 else {"path": "x", "content": hides})
+    kept[20] = b""
+    assert sum(map(len, kept)) > 3 * GROUP_BYTES
+    assert registry.suspects(kept) == hidden
+    assert registry.suspects(kept[9:40]) == set()
+    assert registry.suspects([]) == set()

@@ -85,12 +85,6 @@ def line_digests(lines: bytes | bytearray, lengths: Iterable[int]) -> list[bytes
     return found
 
 
-def line_leaves(items: Iterable[tuple[int, int]], line_digests: Iterable[bytes]) -> list[bytes]:
-    """Return leaves of lines; `items`: job and index of each line."""
-    pack, kind = LEAF.pack, int(LeafKind.LINE)
-    return [pack(kind, job, index, digest) for (job, index), digest in zip(items, line_digests, strict=True)]
-
-
 def row_leaves(kind: LeafKind, rows: Iterable[tuple[Any, ...]]) -> list[bytes]:
     """Return leaves of rows whose first columns are job and index, with the `row_digest` of each."""
     pack, sha256, number = LEAF.pack, hashlib.sha256, int(kind)
@@ -101,7 +95,8 @@ def ended_leaves(
     befores: Iterable[tuple[Any, ...]], outcomes: Iterable[tuple[Any, ...]], line_digests: Iterable[bytes]
 ) -> list[bytes]:
     """Return the leaves of items that have ended: of their before-images, and of the lines of their outcomes."""
-    lines = line_leaves(((row[0], row[1]) for row in outcomes), line_digests)
+    pack, kind = LEAF.pack, int(LeafKind.LINE)
+    lines = [pack(kind, row[0], row[1], digest) for row, digest in zip(outcomes, line_digests, strict=True)]
     return row_leaves(LeafKind.BEFORE, befores) + lines
 
 

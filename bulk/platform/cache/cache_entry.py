@@ -12,7 +12,7 @@ from bulk.model import Media
 from bulk.platform.bodies.content_coding import ZLIB
 from bulk.platform.cache.cache_table import Row
 from bulk.platform.moments import http_date
-from bulk.redaction import redact, redact_json, shows_secret, taints
+from bulk.redaction import redact, redact_json, shows_secret, suspects, taints
 
 _LINES = 6
 """Lines of a head: ETag, Last-Modified, Content-Type, Link, the tag of the token with flags, and the operation that the
@@ -120,6 +120,9 @@ def is_whole(row: Row) -> bool:
     return check == _check(key, text, body)
 
 
+_JSON = (b"{", b"[")
+
+
 def without_secrets(rows: Iterable[Row]) -> list[Row]:
     """Return the rows as they may be written: JSON has `***` where a secret stands.
 
@@ -127,15 +130,16 @@ def without_secrets(rows: Iterable[Row]) -> list[Row]:
     with a secret in its head is left out: a validator with a mask in it proves nothing.
     """
     rows, clean = list(rows), list[Row]()
+    suspected = suspects([row[3] if row[3].startswith(_JSON) else b"" for row in rows])
     is_in_heads = shows_secret("\n".join(row[2] for row in rows).encode("utf-8", "surrogatepass"))
-    for row in rows:
+    for place, row in enumerate(rows):
         number, key, head, body, used_at = row
         if is_in_heads and redact(head) != head:
             continue
-        if body[:1] not in (b"{", b"["):
+        if not body.startswith(_JSON):
             if taints(body):
                 continue
-        elif shows_secret(body):
+        elif place in suspected:
             raw, body = body, redact_json(body)
             start, _, about = head.rpartition("\n")
             head = as_result(head, about, body, raw) if about else f"{start}{_CHANGED}\n"
