@@ -33,7 +33,7 @@ from bulk_jobs.result_types import Contents, ContentsEntry, FileWritten
 from bulk_jobs.shared import names
 from bulk_jobs.shared.files import absence, blobs, file_proofs, file_reads, file_writes
 from bulk_jobs.shared.files.file_writes import LARGEST, FileWrite, conflict, file_result, flaw_of_content, flaws_of_sha
-from bulk_jobs.shared.files.path_state import PathState, can_see, contents_url, look, unseen
+from bulk_jobs.shared.files.path_state import Look, PathState, can_see, contents_url, look, unseen
 
 _NOT_ALLOWED = "this credential may not delete it, or no such branch can be written"
 
@@ -93,7 +93,9 @@ class GetContents(
 
     def steps_or_absent(self, item: GetContentsItem) -> Steps:
         return (
-            yield from absence.of_content(item.owner, item.repo, item.path, item.ref, GetContents.steps(self, item))
+            yield from absence.of_content(
+                item.owner, item.repo, item.path, item.ref, lambda: GetContents.steps(self, item)
+            )
         )
 
     def saved_bytes(self, outcome: Outcome) -> bytes | None:
@@ -319,7 +321,7 @@ class DeleteContents(file_writes.OneFile[DeleteContentsItem], Returns[FileWritte
         proof = file_proofs.deleted(item.owner, item.repo, item.branch, item.message)
         reply = yield write.request(proof)
         if reply.status == 409:
-            found = yield from look(*_place(item), is_fresh=True)
+            found = yield from _look_surely(item)
             outcome = (yield from _without_delete(item, found, item.sha and before)) or file_writes.against_rules(reply)
             if outcome is None and found.sha == before:
                 outcome = yield from write.symlink_outcome()
@@ -328,7 +330,7 @@ class DeleteContents(file_writes.OneFile[DeleteContentsItem], Returns[FileWritte
             write = _write("DELETE", item, found.sha)
             reply = yield write.request(proof, is_last=True)
         if reply.status == 404:
-            found = yield from look(*_place(item), is_fresh=True)
+            found = yield from _look_surely(item)
             if found.is_absent:
                 return (yield from _nothing_to_delete(item, found))
             return failed(ErrorCode.NOT_FOUND, f"{item.path} is there, and {_NOT_ALLOWED}", http_status=404)
@@ -369,6 +371,14 @@ def _looks(item: PutContentsItem, ours: str, before: str | None, left: str | Non
     if item.mode == "replace":
         return left is None or left != before or before == ours
     return item.mode == "ensure" or item.if_exists == "unchanged"
+
+
+def _look_surely(item: DeleteContentsItem) -> Look:
+    """Return the state of the path, after two looks where nothing is there: a single 404 says too little."""
+    found = yield from look(*_place(item), is_fresh=True)
+    if found.is_absent and not found.is_visible_absence:
+        found = yield from look(*_place(item), is_fresh=True)
+    return found
 
 
 def _without_delete(

@@ -69,16 +69,17 @@ def test_a_404_may_be_a_lack_of_permission():
 
 def test_a_404_to_the_delete_itself():
     """With a sha the 404 comes from the DELETE: unchanged where the file is not there beside a root that is."""
-    gone = run(DELETE, WITH_SHA, reply(404), ABSENT, ROOT)
+    gone = run(DELETE, WITH_SHA, reply(404), ABSENT, ABSENT, ROOT)
     assert gone.outcome.kind is OutcomeKind.UNCHANGED
-    assert gone.requests[1].is_fresh
-    assert run(DELETE, WITH_SHA, reply(404), ABSENT, reply(404)).error.code is ErrorCode.NOT_FOUND
+    assert all(request.is_fresh for request in gone.requests[1:])
+    assert run(DELETE, WITH_SHA, reply(404), ABSENT, ABSENT, reply(404)).error.code is ErrorCode.NOT_FOUND
     assert run(DELETE, WITH_SHA, reply(404), EMPTY).outcome.kind is OutcomeKind.UNCHANGED
 
 
 @pytest.mark.parametrize("there", [OLD, THIRD])
 def test_a_404_while_the_file_is_there(there):
     """Who may read a file and not delete it is told 404: the file itself is looked at before that is believed."""
+    assert "is there" in run(DELETE, WITH_SHA, reply(404), ABSENT, _file(there)).error.message
     driven = run(DELETE, WITH_SHA, reply(404), _file(there))
     assert (driven.error.code, driven.outcome.http_status) == (ErrorCode.NOT_FOUND, 404)
     assert "is there" in driven.error.message
@@ -112,10 +113,12 @@ def test_a_sha_means_that_blob_alone():
 
 
 def test_gone_after_a_conflict():
-    """Somebody else deleted it meanwhile: unchanged."""
-    assert run(DELETE, WITH_SHA, reply(409, CONFLICT), ABSENT, ROOT).outcome.kind is OutcomeKind.UNCHANGED
-    twice = run(DELETE, ITEM, _file(OLD), reply(409, CONFLICT), _file(THIRD), reply(404), ABSENT, ROOT)
+    """Somebody else deleted it meanwhile: unchanged, where two looks say so; a single one said it of another blob."""
+    assert run(DELETE, WITH_SHA, reply(409, CONFLICT), ABSENT, ABSENT, ROOT).outcome.kind is OutcomeKind.UNCHANGED
+    twice = run(DELETE, ITEM, _file(OLD), reply(409, CONFLICT), _file(THIRD), reply(404), ABSENT, ABSENT, ROOT)
     assert twice.outcome.kind is OutcomeKind.UNCHANGED
+    lied = run(DELETE, WITH_SHA, reply(409, CONFLICT), ABSENT, _file(THIRD))
+    assert lied.error.code is ErrorCode.CONFLICT
 
 
 def test_what_rules_refuse_is_not_sent_again():
