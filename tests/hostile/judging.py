@@ -58,7 +58,7 @@ def _why_not_read(row: Row, way: Way) -> str:
     body = way.body if way.kind in ("body", "status") else None
     if way.on != "read" or body is None or (way.status or 200) >= 300:
         return ""
-    if row.has_any_body and way.status in (None, 200):
+    if row.has_any_body and body and way.status in (None, 200):
         return "any bytes are right"
     return "an empty list is a right answer" if row.is_list and body == b"[]" and way.status in (None, 200) else ""
 

@@ -341,6 +341,10 @@ FEW = (
     "lied: 403 without a reason, always, after",
     "lists: an entry twice on a page, always",
     "denied: 404 after, then 404",
+    "gateway: 200 nothing to a read",
+    "front end: its own page for what is not there",
+    "front end: its own page for each thing",
+    "front end: never came, then its own page for each thing",
 )
 """One or two of each family."""
 

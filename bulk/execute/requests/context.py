@@ -118,6 +118,11 @@ class Tried:
         return self.verdict.kind if self.verdict is not None else None
 
     @property
+    def is_bare(self) -> bool:
+        """Whether a read was answered with a 404 without the platform's message."""
+        return self.kind is VerdictKind.ASTRAY and self.reply is not None and self.reply.status == 404
+
+    @property
     def error(self) -> str:
         """What went wrong, for people; empty where nothing did."""
         return self.failure.message if self.failure is not None else self.verdict.message if self.verdict else ""

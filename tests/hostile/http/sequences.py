@@ -2,6 +2,7 @@
 other."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from email.utils import formatdate
@@ -17,6 +18,10 @@ Make = Callable[[Guest, Ask, float], Course]
 """What becomes of one request."""
 
 PAGE = b"<html><body>We are back soon</body></html>"
+_THING = re.compile(
+    r"/repos/.*/contents/.+|/orgs/.*/(?:hooks|configurations)/\d+(?:/config)?|.*/teams/.*/organizations/.+"
+)
+"""One thing, which is not a list."""
 
 
 def right(guest: Guest, ask: Ask, now: float) -> Course:
@@ -120,6 +125,19 @@ def in_pages(moved: Literal["twice", "missed"]) -> Make:
         return Course(replace(answer, body=json.dumps(shown).encode(), headers=(*answer.headers, following)))
 
     return make
+
+
+def blocked(guest: Guest, ask: Ask, now: float) -> Course:
+    """What is asked for by its name or number is a page of a front end; lists, and all else, are as they should be."""
+    answer = guest.platform.answer(ask, now)
+    is_thing = ask.is_read and _THING.fullmatch(ask.path) is not None
+    return Course(Answer(404, PAGE, (("content-type", "text/html"),)) if is_thing else answer)
+
+
+def in_pages_of_its_own(guest: Guest, ask: Ask, now: float) -> Course:
+    """A front end shows its own page for whatever the platform has not."""
+    answer = guest.platform.answer(ask, now)
+    return Course(Answer(404, PAGE, (("content-type", "text/html"),)) if answer.status == 404 else answer)
 
 
 def one_by_one(writes: tuple[Make, ...] = (), reads: tuple[Make, ...] = (), rest: Make = right) -> Script:
@@ -265,6 +283,14 @@ def _clocks() -> Iterator[Way]:
     yield _scripted("clock: to and fro by a minute", dated(lambda now, n: now + 60.0 * (-1) ** n), well=True)
 
 
+def _front_ends() -> Iterator[Way]:
+    yield _scripted("front end: its own page for what is not there", for_ever(in_pages_of_its_own), well=True)
+    yield _scripted("front end: its own page for each thing", for_ever(blocked))
+    for name, answer in {"never came": never_came, "lost": lost, "404 not done": undone(404)}.items():
+        pages = one_by_one((answer,), rest=blocked)
+        yield _scripted(f"front end: {name}, then its own page for each thing", pages)
+
+
 def _scripted(name: str, script: Script, is_denied: bool = False, well: bool = False) -> Way:
     return Way(name, "scripted", None, "both", script=script, is_denied=is_denied, is_harmless=well)
 
@@ -280,4 +306,14 @@ def _statuses() -> Iterator[Way]:
 
 def ways() -> Iterator[Way]:
     """All of them."""
-    yield from (*_looks(), *_second(), *_denied(), *_parts(), *_desync(), *_pages(), *_clocks(), *_statuses())
+    yield from (
+        *_looks(),
+        *_second(),
+        *_denied(),
+        *_parts(),
+        *_desync(),
+        *_pages(),
+        *_clocks(),
+        *_front_ends(),
+        *_statuses(),
+    )
