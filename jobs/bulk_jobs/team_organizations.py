@@ -14,7 +14,7 @@ from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Un
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Organization, TeamAdditions, TeamRemovals
-from bulk_jobs.shared import pages
+from bulk_jobs.shared import pages, presence
 from bulk_jobs.shared import team_requests as teams
 from bulk_jobs.shared.team_requests import AssignmentItem, ChangesAssignments, OrganizationsItem, TeamItem, by_login
 
@@ -169,13 +169,7 @@ class UnassignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organ
         return teams.flaws_of_assignment(item)
 
     def steps(self, item: AssignmentItem) -> Steps:
-        found = yield teams.look(item)
-        is_seen = found.status == 404 and (yield from teams.can_see(item))
-        if is_seen:
-            # a single 404 says so little that a second one has to say the same
-            found = yield teams.look(item, is_fresh=True)
-            if found.status == 404:
-                return unchanged({"login": item.org})
+        found = yield from presence.look_surely(teams.look(item))
         if found.status == 200:
             reply = yield Request(
                 method="DELETE",
@@ -186,11 +180,11 @@ class UnassignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organ
             )
             if reply.status != 404:
                 return succeeded({"login": item.org})
-            if (yield teams.look(item, is_fresh=True)).status == 200:
+            if (yield from presence.look_surely(teams.look(item, is_fresh=True))).status == 200:
                 message = f"{item.enterprise_team} is assigned to {item.org}, and this credential may not change that"
                 return failed(ErrorCode.NOT_FOUND, message, http_status=404)
-            if is_seen or (yield from teams.can_see(item)):
-                return unchanged({"login": item.org})
+        if (yield from teams.lists_without(item, item.org)):
+            return unchanged({"login": item.org})
         message = f"{item.enterprise_team} is not there, or this credential can't see it"
         return failed(ErrorCode.NOT_FOUND, message, http_status=404)
 
@@ -210,10 +204,10 @@ class UnassignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organ
         ]
 
     def settle(self, item: AssignmentItem, lost: Lost) -> Settling:
-        found = yield teams.look(item, is_fresh=True)
+        found = yield from presence.look_surely(teams.look(item, is_fresh=True))
         if found.status == 200:
             return NotApplied("the team is still assigned to the organization")
-        if not (yield from teams.can_see(item)):
+        if not (yield from teams.lists_without(item, item.org)):
             return Undecided("the team can't be seen any more")
         return succeeded({"login": item.org}, note="the answer was lost; the team is not assigned any more")
 

@@ -344,6 +344,8 @@ FEW = (
     "gateway: 200 nothing to a read",
     "front end: its own page for what is not there",
     "front end: its own page for each thing",
+    "half wrong: every second answer is a 404",
+    "half wrong: the first and every second one is a 404",
     "front end: never came, then its own page for each thing",
 )
 """One or two of each family."""

@@ -88,31 +88,38 @@ def test_unassign():
 
 def test_unassign_of_what_is_not_assigned():
     """Unchanged only where the team's list can be seen beside two 404s; else not found."""
-    driven = run(UNASSIGN, ONE, ABSENT, LISTED, ABSENT)
-    assert driven.shown() == [f"GET {ONE_URL}", f"GET {ALL_URL}?per_page=1", f"GET {ONE_URL}"]
+    driven = run(UNASSIGN, ONE, ABSENT, ABSENT, LISTED)
+    assert driven.shown() == [f"GET {ONE_URL}", f"GET {ONE_URL}", f"GET {ALL_URL}?per_page=100"]
     assert driven.outcome.kind is OutcomeKind.UNCHANGED
-    assert run(UNASSIGN, ONE, ABSENT, ABSENT).error.code is ErrorCode.NOT_FOUND
+    assert run(UNASSIGN, ONE, ABSENT, ABSENT, ABSENT).error.code is ErrorCode.NOT_FOUND
+
+
+def test_a_list_that_shows_the_organization_contradicts_every_404():
+    """Half of all looks were answered 404, and the list in between showed the organization: it counted as removed."""
+    shown = reply(body=[THERE.body])
+    assert run(UNASSIGN, ONE, ABSENT, ABSENT, shown).error.code is ErrorCode.NOT_FOUND
+    assert settle(UNASSIGN, ONE, {"login": "acme-eng"}, ABSENT, ABSENT, shown).is_undecided
 
 
 def test_a_single_404_does_not_say_that_it_is_not_assigned():
     """What a second look shows is removed."""
-    driven = run(UNASSIGN, ONE, ABSENT, LISTED, THERE, reply(204))
-    assert driven.requests[2].is_fresh
-    assert (driven.requests[3].method, driven.outcome.kind) == ("DELETE", OutcomeKind.SUCCEEDED)
+    driven = run(UNASSIGN, ONE, ABSENT, THERE, reply(204))
+    assert [request.is_fresh for request in driven.requests[:2]] == [False, True]
+    assert (driven.requests[2].method, driven.outcome.kind) == ("DELETE", OutcomeKind.SUCCEEDED)
 
 
 def test_unassign_when_somebody_was_faster():
     """A 404 to the removal itself is what was wanted, if the team can be seen."""
-    assert run(UNASSIGN, ONE, THERE, ABSENT, ABSENT, LISTED).outcome.kind is OutcomeKind.UNCHANGED
+    assert run(UNASSIGN, ONE, THERE, ABSENT, ABSENT, ABSENT, LISTED).outcome.kind is OutcomeKind.UNCHANGED
     still = run(UNASSIGN, ONE, THERE, ABSENT, THERE)
     assert (still.error.code, still.requests[2].is_fresh) == (ErrorCode.NOT_FOUND, True)
 
 
 def test_unassign_settled():
     """Gone beside a list that can be seen: applied. Still there: not applied. Nothing to be seen: undecided."""
-    assert settle(UNASSIGN, ONE, UNSEEN, ABSENT, LISTED, method="DELETE").outcome.kind is OutcomeKind.SUCCEEDED
+    assert settle(UNASSIGN, ONE, UNSEEN, ABSENT, ABSENT, LISTED, method="DELETE").outcome.kind is OutcomeKind.SUCCEEDED
     assert settle(UNASSIGN, ONE, UNSEEN, THERE, method="DELETE").is_undone
-    assert settle(UNASSIGN, ONE, UNSEEN, ABSENT, ABSENT, method="DELETE").is_undecided
+    assert settle(UNASSIGN, ONE, UNSEEN, ABSENT, ABSENT, ABSENT, method="DELETE").is_undecided
 
 
 # -- several organizations

@@ -291,6 +291,13 @@ def _front_ends() -> Iterator[Way]:
         yield _scripted(f"front end: {name}, then its own page for each thing", pages)
 
 
+def _half_wrong() -> Iterator[Way]:
+    absent = undone(404, b'{"message":"Not Found"}')
+    yield _scripted("half wrong: every second answer is a 404", for_ever(right, absent))
+    yield _scripted("half wrong: the first and every second one is a 404", for_ever(absent, right))
+    yield _scripted("half wrong: every third answer is a 404", for_ever(right, right, absent))
+
+
 def _scripted(name: str, script: Script, is_denied: bool = False, well: bool = False) -> Way:
     return Way(name, "scripted", None, "both", script=script, is_denied=is_denied, is_harmless=well)
 
@@ -315,5 +322,6 @@ def ways() -> Iterator[Way]:
         *_pages(),
         *_clocks(),
         *_front_ends(),
+        *_half_wrong(),
         *_statuses(),
     )
