@@ -240,7 +240,7 @@ class PutContents(file_writes.OneFile[PutContentsItem], TakesFiles[PutContentsIt
             return (yield from _write("PUT", item, before).third_value(found, lost, ours))
         # the root of any branch proves that the repository can be seen; without this branch nothing was applied either
         if not found.is_visible_absence and not (yield from can_see(item.owner, item.repo, None)):
-            return Undecided("neither the file nor the root of its repository can be read")
+            return Undecided("neither the file nor the root of its repository can be read", is_unseen=True)
         if before is None:
             return NotApplied("there is no such file")
         return (yield from _write("PUT", item, before).third_value(found, lost, ours))
@@ -339,7 +339,7 @@ class DeleteContents(file_writes.OneFile[DeleteContentsItem], Returns[FileWritte
         if not found.is_absent:
             return (yield from _write("DELETE", item, before).third_value(found, lost, None))
         if not found.is_visible_absence and not (yield from is_surely_absent(*_place(item))):
-            return Undecided(unseen(item.path))
+            return Undecided(unseen(item.path), is_unseen=True)
         return succeeded({"path": item.path, "sha": before}, note="the answer was lost; the file is gone")
 
 

@@ -295,7 +295,7 @@ class MarkThread(PlannedOnce[MarkThreadItem], Returns[MarkedThread]):
             method="GET", path=_path(item), accept=frozenset((200, 404)), is_fresh=True, proof=_proof(item)
         )
         if found.status == 404:
-            return Undecided("the thread can't be seen any more")
+            return Undecided("the thread can't be seen any more", is_unseen=True)
         if found.body.get("unread") is False:
             return succeeded({"id": str(item.thread_id)}, note="the answer was lost; the thread is read")
         if item.last_read_at is None:

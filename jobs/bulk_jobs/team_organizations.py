@@ -208,7 +208,7 @@ class UnassignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organ
         if found.status == 200:
             return NotApplied("the team is still assigned to the organization")
         if not (yield from teams.lists_without(item, item.org)):
-            return Undecided("the team can't be seen any more")
+            return Undecided("the team can't be seen any more", is_unseen=True)
         return succeeded({"login": item.org}, note="the answer was lost; the team is not assigned any more")
 
     def undo(self, item: AssignmentItem, before: Any, result: Any) -> Undo | Irreversible:
@@ -262,12 +262,12 @@ class AddTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[TeamAd
         for chunk in teams.chunks(lacking):
             reply = yield teams.write(items[0], "add", chunk, shared_by, befores)
             assigned |= by_login(reply.body).keys()
-        if teams.divided(lacking, assigned)[1]:
+        if left := teams.divided(lacking, assigned)[1]:
             # an answer that says less than was done is not yet a failure
-            listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS, is_fresh=True)
-            if listing.flaw is not None:  # each item finds out by itself what was done
-                return [listing.flaw if len(items) == 1 else None] * len(items)
-            assigned |= by_login(listing.entries).keys()
+            found, flaw = yield from teams.read_assigned(items[0], left)
+            if flaw is not None:  # each item finds out by itself what was done
+                return [flaw if len(items) == 1 else None] * len(items)
+            assigned |= found
         return [teams.added(item, set(mine), assigned) for item, mine in zip(items, own, strict=True)]
 
     def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:
@@ -301,8 +301,8 @@ class RemoveTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[Tea
     Item = OrganizationsItem
     most_requests = 2
     settled_by = (
-        "The team's list is read, all pages of it: where it holds none of the organizations, they were removed. What "
-        "it still holds is sent again; removing twice is removing once."
+        "The team's list is read, all pages of it, and what it lacks is looked at one by one: where none of the "
+        "organizations is assigned, they were removed. What still is is sent again; removing twice is removing once."
     )
     example: ClassVar = {"enterprise": "acme", "enterprise-team": "ent:platform", "organization_slugs": ["acme-eng"]}
 
@@ -330,10 +330,10 @@ class RemoveTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[Tea
         return [teams.removed(item, set(mine)) for item, mine in zip(items, own, strict=True)]
 
     def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:
-        listing = yield from pages.read_surely(teams.path(item), teams.ORGANIZATIONS)
-        if listing.flaw is not None:
-            return Undecided(listing.why)
-        return teams.settled_removal(item, lost.before, by_login(listing.entries).keys())
+        assigned, flaw = yield from teams.read_assigned(item, item.organization_slugs)
+        if flaw is not None:
+            return Undecided("the team's organizations can't be listed")
+        return teams.settled_removal(item, lost.before, assigned)
 
     def undo(self, item: OrganizationsItem, before: Any, result: Any) -> Undo | Irreversible:
         return teams.undo_of_several(item, "team-organization.add", result, "removed", before)

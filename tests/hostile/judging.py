@@ -38,7 +38,8 @@ def why_not(row: Row, way: Way) -> str:
         return "nobody else's change of it could be told from ours"
     if way.is_for_writes and not row.writes:
         return "what is read is of no one moment"
-    if way.is_denied and row.is_blind:
+    is_hidden = way.is_lasting and row.is_unseen
+    if (way.is_denied and (row.is_blind or is_hidden)) or (way.shows_none and row.is_blind):
         return "nobody can know that it was done all the same"
     if way.kind == "foreign" and not row.names_itself:
         return "nothing in the answer says whose it is"

@@ -167,8 +167,8 @@ def test_add_in_chunks():
 
 
 def test_add_believes_the_answer_not_the_status():
-    """A name that a 200 does not hold, and the team's list neither, is a failure that names it."""
-    driven = run(ADD, some("a", "typo"), listed("x"), listed("a"), listed("a"))
+    """A name that a 200 does not hold, nor the team's list, nor a look at it, is a failure that names it."""
+    driven = run(ADD, some("a", "typo"), listed("x"), listed("a"), listed("a"), ABSENT)
     assert (driven.error.code, "typo" in driven.error.message) == (ErrorCode.NOT_FOUND, True)
     assert driven.outcome.result == {"added": ["a"], "present": [], "missing": ["typo"]}
     assert driven.requests[2].is_fresh
@@ -178,6 +178,8 @@ def test_add_with_an_answer_that_says_too_little():
     """Where the answer lacks names, the team's list decides."""
     driven = run(ADD, some("a", "b"), listed("x"), listed(), listed("a", "b"))
     assert driven.outcome.result == {"added": ["a", "b"], "present": []}
+    looked = run(ADD, some("a"), listed("x"), listed(), listed(), reply(body={**ENG, "login": "a"}))
+    assert looked.outcome.kind is OutcomeKind.SUCCEEDED  # a gateway answers any request with an empty list
 
 
 def test_add_settled():
@@ -222,7 +224,7 @@ def test_what_was_done_of_several():
     undone = ADD.undo(item_of(ADD, **some("a", "b", "c")), ["a"], part.part)
     assert isinstance(undone, Undo)
     assert undone.item["organization_slugs"] == ["b"]
-    part = settle(REMOVE, some("a", "b", "c"), ["A", "b"], listed("b"), method="POST").ended
+    part = settle(REMOVE, some("a", "b", "c"), ["A", "b"], listed("b"), ABSENT, ABSENT, method="POST").ended
     assert part.part == {"removed": ["a"], "absent": ["c"], "left": ["b"]}
     undone = REMOVE.undo(item_of(REMOVE, **some("a", "b", "c")), ["A", "b"], part.part)
     assert isinstance(undone, Undo)
@@ -230,9 +232,12 @@ def test_what_was_done_of_several():
 
 
 def test_remove_settled():
-    """None in the list: applied. One still there: not applied. No list: undecided."""
-    assert settle(REMOVE, some("a", "b"), {}, listed("x"), method="POST").outcome.kind is OutcomeKind.SUCCEEDED
-    assert settle(REMOVE, some("a", "b"), {}, listed("B"), method="POST").is_undone
+    """None in the list, nor found by itself: applied. One still there: not applied. No list: undecided."""
+    gone = settle(REMOVE, some("a", "b"), {}, listed("x"), ABSENT, ABSENT, method="POST")
+    assert gone.outcome.kind is OutcomeKind.SUCCEEDED
+    assert settle(REMOVE, some("a", "b"), {}, listed("B"), ABSENT, method="POST").is_undone
+    still = settle(REMOVE, some("a"), {}, listed(), reply(body={**ENG, "login": "a"}), method="POST")
+    assert still.is_undone  # a gateway answers any request with an empty list
     assert settle(REMOVE, some("a", "b"), {}, reply(body={}), method="POST").is_disbelieved
 
 

@@ -214,7 +214,7 @@ class UpdateOrganizationConfiguration(
     def settle(self, item: UpdateConfigurationItem, lost: Lost) -> Settling:
         reply = yield _look(item, is_fresh=True)
         if reply.status == 404:
-            return Undecided("the configuration can't be read")
+            return Undecided("the configuration can't be read", is_unseen=True)
         body = fields.body_of(item, fields.UPDATED_FIELDS)
         differing = fields.differences(body, reply.body)
         if differing:
@@ -295,7 +295,7 @@ class DeleteOrganizationConfiguration(ChangesThings[ConfigurationItem], Undoable
         if found.status == 200:
             return NotApplied("the configuration is still there")
         if not (yield from presence.can_see(item.org)):
-            return Undecided("the organization can't be seen any more")
+            return Undecided("the organization can't be seen any more", is_unseen=True)
         return succeeded({"id": item.configuration_id}, note="the answer was lost; the configuration is gone")
 
     def undo(self, item: ConfigurationItem, before: Any, result: Any) -> Undo | Irreversible:

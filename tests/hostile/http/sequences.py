@@ -155,6 +155,18 @@ def one_by_one(writes: tuple[Make, ...] = (), reads: tuple[Make, ...] = (), rest
     return script
 
 
+def from_the_first_write(make: Make, lasts_s: float) -> Script:
+    """Right at first; from the first write on all requests meet this, for so long (seconds); then right again."""
+
+    def script(guest: Guest, ask: Ask, now: float, number: int) -> Course:
+        if ask.is_read and "began" not in guest.notes:
+            return right(guest, ask, now)
+        began = guest.notes.setdefault("began", now)
+        return (make if now < began + lasts_s else right)(guest, ask, now)
+
+    return script
+
+
 def in_turn(*makes: Make) -> Script:
     """All requests, from the first on, in this order; then as it should be."""
     return lambda guest, ask, now, number: (makes[number - 1] if number <= len(makes) else right)(guest, ask, now)
@@ -291,6 +303,30 @@ def _front_ends() -> Iterator[Way]:
         yield _scripted(f"front end: {name}, then its own page for each thing", pages)
 
 
+FOR_A_WHILE: dict[str, Make] = {
+    "an empty list": done(200, b"[]"),
+    "404 page": done(404, PAGE),
+    "403 with a reason": done(403, b'{"message":"Must have admin rights."}'),
+    "422": done(422, b'{"message":"Validation Failed"}'),
+    "a page": done(200, PAGE),
+    "204": done(204, b""),
+    "502": done(502),
+}
+WHILE_S = 40.0
+"""Longer than anything is waited for before it is believed not to be there (seconds)."""
+
+
+def _for_a_while() -> Iterator[Way]:
+    for name, make in FOR_A_WHILE.items():
+        script = from_the_first_write(make, WHILE_S)
+        way = _scripted(f"for a while: all is done and answered {name}", script, is_denied=name[0] == "4")
+        yield replace(way, is_lasting=name[0] == "4")
+    for name, body in {"404": b'{"message":"Not Found"}', "200": b"[]", "404 page": PAGE}.items():
+        script = from_the_first_write(undone(int(name[:3]), body), WHILE_S)
+        way = _scripted(f"for a while: nothing is done, and all is answered {name}", script)
+        yield replace(way, shows_none=body == b"[]")
+
+
 def _half_wrong() -> Iterator[Way]:
     absent = undone(404, b'{"message":"Not Found"}')
     yield _scripted("half wrong: every second answer is a 404", for_ever(right, absent))
@@ -323,5 +359,6 @@ def ways() -> Iterator[Way]:
         *_clocks(),
         *_front_ends(),
         *_half_wrong(),
+        *_for_a_while(),
         *_statuses(),
     )
