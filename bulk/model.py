@@ -2,8 +2,7 @@
 
 Request and Reply are one HTTP exchange, Outcome is how an item ended. Classes with an object for every request have an
 `__init__` of their own: compiled, making one takes less than half the time of a Struct, and reading an attribute hardly
-any (benchmarks/notes/changes.md). Interpreted, it takes half as long with positional arguments as with keywords, so
-that code that runs for every item passes them by position.
+any (benchmarks/notes/changes.md). Interpreted, positional arguments take half as long as keywords.
 """
 
 from collections.abc import Mapping
@@ -392,9 +391,10 @@ class NotApplied:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """A read-back can't tell: `unknown` unless a later one can. `found`: what stood there instead, as JSON for the
-    result; None: nothing to show. `is_begun`: it is on its way, so that even a refused write may have begun."""
+    """A read-back can't tell. `found`: what stood there instead, as JSON for the result; None: nothing to show.
+    `is_begun`: even a refused write may have begun. `is_unseen`: what was read before can't be read any more."""
 
     why: str
     found: Any = None
     is_begun: bool = False
+    is_unseen: bool = False

@@ -95,6 +95,8 @@ class ItemRun:
         self._done: tuple[Request, int] | None = None  # the last accepted write; a refusal that steps handle is none
         self._refused_write, self._has_seen = refused_write, refused_write is not None
         context.is_bound = lost_write is not None or self._has_seen
+        if self._has_seen:  # by the items that share the refused write
+            self._tally.has_found = True
         self.effect: Effect | None = None if lost_write is None else lost_write.effect
 
     @property
@@ -270,7 +272,7 @@ class ItemRun:
                         return self._ended(reply)
                     if type(reply.body) is Encoded:  # the kept result of an earlier item; nothing has changed
                         return unchanged(reply.body)
-                    tally.has_read = True
+                    tally.has_read, tally.has_found = True, tally.has_found or reply.status < 300
                 else:
                     self.effect = request.effect
                     answer = await self._write(request)

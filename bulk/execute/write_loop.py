@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from bulk.execute.requests.context import RequestContext, Tried
-from bulk.execute.requests.patience import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR
+from bulk.execute.requests.patience import LIMITED_TRIES, UNEXPLAINED_TRIES, WAITED_FOR, WITHOUT_REASON
 from bulk.execute.requests.retry_budget import pause_s, unexplained_pause_s
 from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.shared import Shared
@@ -131,7 +131,7 @@ class WriteLoop:
                 self._limited += 1
                 self.is_to_be_settled = settles(request, tried)
                 await sender.pause(pause_s(min(8, self._limited), dice.random()), WaitReason.BUSY, tried.error)
-            elif kind is VerdictKind.UNEXPLAINED and self._unexplained + 1 < UNEXPLAINED_TRIES:
+            elif kind in WITHOUT_REASON and self._unexplained + 1 < UNEXPLAINED_TRIES:
                 seconds = unexplained_pause_s(self._unexplained, dice.random())
                 self._unexplained += 1
                 self.is_to_be_settled = settles(request, tried)

@@ -297,9 +297,11 @@ class RateLimitPoller:
         match verdict.kind:
             case VerdictKind.ACCEPTED if reply.status == 200:
                 account.prove(sent)
+                account.wordless.limits_told()
+                governor.limits_told += 1
                 self._take({} if is_copy else _told_by(reply), marks, sent, now)
                 account.must_ask = account.wishes != wishes
-            case VerdictKind.ACCEPTED | VerdictKind.REFUSED if reply.status == 404:
+            case VerdictKind.ACCEPTED | VerdictKind.REFUSED | VerdictKind.ASTRAY if reply.status == 404:
                 self._useless, account.must_ask = 0, False
                 account.is_known = account.is_unlimited = True
             case VerdictKind.UNAUTHORIZED:

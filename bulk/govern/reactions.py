@@ -90,7 +90,7 @@ def follow(
             if wait_s is not None:
                 _obey(permit, wait_s, now)
             _limited(permit, now, unexplained_s)
-        case VerdictKind.LIMITED_SECONDARY | VerdictKind.UNEXPLAINED | VerdictKind.THROTTLED:
+        case VerdictKind.LIMITED_SECONDARY | VerdictKind.UNEXPLAINED | VerdictKind.ASTRAY | VerdictKind.THROTTLED:
             if verdict.kind is VerdictKind.LIMITED_SECONDARY and (queue.bucket is None or queue.bucket.available > 0):
                 _begin_small(permit, now)
             _heed(permit, verdict, now, unexplained_s)
@@ -125,6 +125,7 @@ def _heed(permit: Permit, verdict: Verdict, now: float, unexplained_s: float) ->
     elif verdict.kind is VerdictKind.THROTTLED and account.wordless.is_over:
         account.back_off(now, unexplained_s)  # nothing is served at all, and for longer than a rate would explain
     elif permit.queue.bucket is None or permit.queue.bucket.available > 0:
+        account.wordless.is_astray = verdict.kind is VerdictKind.ASTRAY
         _wait_together(permit, now)
     account.ask_soon()
 

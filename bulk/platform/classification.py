@@ -74,7 +74,8 @@ class VerdictKind(StrEnum):
     LIMITED_PRIMARY = "limited-primary"  # the bucket is empty
     LIMITED_SECONDARY = "limited-secondary"  # too much at once
     THROTTLED = "throttled"  # a 429 without a word, as of a front end: requests come too fast
-    UNEXPLAINED = "unexplained"  # a 403 without a reason: limit or permission; or no such place
+    UNEXPLAINED = "unexplained"  # a 403 without a reason: limit or permission
+    ASTRAY = "astray"  # no such place, without the platform's message: a front end's answer
     BUSY = "busy"  # the request was not carried out, but will be accepted later
     SERVER_ERROR = "server-error"  # a 5xx, or the answer of a proxy that gave up: a write may have happened
     BAD_RESPONSE = "bad-response"  # the answer can't be used; with 2xx a write happened
@@ -219,17 +220,17 @@ def classify(request: Request, reply: Reply, vendor: str) -> Verdict:  # noqa: A
                 return limited
         case 422 if _is_busy(reply.body):
             return _said(reply, VerdictKind.BUSY, ErrorCode.VALIDATION_FAILED)
-    if status in request.accept:
+    is_lost = status in _NO_SUCH_PLACE and not _message_of(reply.body)  # the platform gives a message
+    if status in request.accept and not (is_lost and request.effect is Effect.READ):
         return _ACCEPTED
     if status in ON_THE_WAY:
         return _bad(f"a proxy on the way wants a login of its own (status {status}), and the platform was not asked")
     if status in _UNSURE:
         return _said(reply, VerdictKind.SERVER_ERROR, ErrorCode.SERVER_ERROR)
     if 400 <= status < 500:
-        is_lost = status in _NO_SUCH_PLACE and not isinstance(reply.body, dict)  # the platform gives a message
         needed = accepted_permissions(reply.headers) if status == 403 else ""
         remark = ", or something before it did" if is_lost else f" (it takes {needed})" if needed else ""
-        kind = VerdictKind.UNEXPLAINED if is_lost else VerdictKind.REFUSED
+        kind = VerdictKind.ASTRAY if is_lost else VerdictKind.REFUSED
         return _said(reply, kind, _refusal_code(reply), remark)
     if 500 <= status < 600:
         kind = VerdictKind.BUSY if status == 503 and "retry-after" in reply.headers else VerdictKind.SERVER_ERROR
@@ -306,10 +307,7 @@ def _is_explained(body: Any) -> bool:
 
 
 def _is_busy(body: Any) -> bool:
-    """Return whether a 422 means that the platform will take the same request later.
-
-    Something is in progress, or the endpoint was spammed.
-    """
+    """Return whether a 422 means that it will be taken later: something is in progress, or the endpoint was spammed."""
     if not isinstance(body, dict):
         return False
     message, entries = _message_of(body), body.get("errors")

@@ -19,7 +19,6 @@ from bulk.model import (
     Lost,
     NotApplied,
     Outcome,
-    OutcomeKind,
     Reply,
     Request,
     Undecided,
@@ -33,7 +32,7 @@ from bulk_jobs.result_types import Contents, ContentsEntry, FileWritten
 from bulk_jobs.shared import names
 from bulk_jobs.shared.files import absence, blobs, file_proofs, file_reads, file_writes
 from bulk_jobs.shared.files.file_writes import LARGEST, FileWrite, conflict, file_result, flaw_of_content, flaws_of_sha
-from bulk_jobs.shared.files.path_state import PathState, can_see, contents_url, look, unseen
+from bulk_jobs.shared.files.path_state import Look, PathState, can_see, contents_url, is_surely_absent, look, unseen
 
 _NOT_ALLOWED = "this credential may not delete it, or no such branch can be written"
 
@@ -62,7 +61,7 @@ class GetContents(
     """Read a file, or list a directory, of a repository.
 
     Requests:  1; for a file above 1 MB as json or object 2, or 4 where it changes in between, which a plan does not
-               count. missing: ok: 1 more for each folder of the path.
+               count, nor a second one for an empty file as raw or html. missing: ok: 1 more for each folder of it.
     Category:  core. Lane: none.
     Result:    the file object or the listing (exactly 1,000 entries: `maybe_truncated`); raw, html: `size`, `sha256`.
     Lost answer: a read is repeated.
@@ -93,7 +92,9 @@ class GetContents(
 
     def steps_or_absent(self, item: GetContentsItem) -> Steps:
         return (
-            yield from absence.of_content(item.owner, item.repo, item.path, item.ref, GetContents.steps(self, item))
+            yield from absence.of_content(
+                item.owner, item.repo, item.path, item.ref, lambda: GetContents.steps(self, item)
+            )
         )
 
     def saved_bytes(self, outcome: Outcome) -> bytes | None:
@@ -239,7 +240,7 @@ class PutContents(file_writes.OneFile[PutContentsItem], TakesFiles[PutContentsIt
             return (yield from _write("PUT", item, before).third_value(found, lost, ours))
         # the root of any branch proves that the repository can be seen; without this branch nothing was applied either
         if not found.is_visible_absence and not (yield from can_see(item.owner, item.repo, None)):
-            return Undecided("neither the file nor the root of its repository can be read")
+            return Undecided("neither the file nor the root of its repository can be read", is_unseen=True)
         if before is None:
             return NotApplied("there is no such file")
         return (yield from _write("PUT", item, before).third_value(found, lost, ours))
@@ -280,7 +281,7 @@ class DeleteContents(file_writes.OneFile[DeleteContentsItem], Returns[FileWritte
     is_read = False
     most_requests = 3
     settled_by = (
-        "The file is read: where it is not there, and the root of its branch can be listed, it was deleted; with the "
+        "The file is read: where it is not there, and its folder is listed without it, it was deleted; with the "
         "blob from before it was not and is sent again; with any other blob, once the settle time is over, it ends as "
         "unknown, with what was found."
     )
@@ -306,12 +307,8 @@ class DeleteContents(file_writes.OneFile[DeleteContentsItem], Returns[FileWritte
     def steps_after(self, item: DeleteContentsItem, left: str | None, lag_s: float) -> Steps:
         before = item.sha.lower() if item.sha is not None else left or None
         if before is None:
-            found = yield from look(*_place(item), is_fresh=False, left=left, lag_s=lag_s)
+            found = yield from _look_surely(item, is_fresh=False, left=left, lag_s=lag_s)
             outcome = yield from _without_delete(item, found, None)
-            if outcome is not None and outcome.kind is OutcomeKind.UNCHANGED and not found.is_visible_absence:
-                # a single 404 says so little that a second one has to say the same
-                found = yield from look(*_place(item), is_fresh=True)
-                outcome = outcome if found.is_absent else (yield from _without_delete(item, found, None))
             if outcome is not None:
                 return outcome
             before = found.sha
@@ -319,7 +316,7 @@ class DeleteContents(file_writes.OneFile[DeleteContentsItem], Returns[FileWritte
         proof = file_proofs.deleted(item.owner, item.repo, item.branch, item.message)
         reply = yield write.request(proof)
         if reply.status == 409:
-            found = yield from look(*_place(item), is_fresh=True)
+            found = yield from _look_surely(item)
             outcome = (yield from _without_delete(item, found, item.sha and before)) or file_writes.against_rules(reply)
             if outcome is None and found.sha == before:
                 outcome = yield from write.symlink_outcome()
@@ -328,7 +325,7 @@ class DeleteContents(file_writes.OneFile[DeleteContentsItem], Returns[FileWritte
             write = _write("DELETE", item, found.sha)
             reply = yield write.request(proof, is_last=True)
         if reply.status == 404:
-            found = yield from look(*_place(item), is_fresh=True)
+            found = yield from _look_surely(item)
             if found.is_absent:
                 return (yield from _nothing_to_delete(item, found))
             return failed(ErrorCode.NOT_FOUND, f"{item.path} is there, and {_NOT_ALLOWED}", http_status=404)
@@ -336,13 +333,13 @@ class DeleteContents(file_writes.OneFile[DeleteContentsItem], Returns[FileWritte
 
     def settle(self, item: DeleteContentsItem, lost: Lost) -> Settling:
         before = lost.before if isinstance(lost.before, str) else None
-        found = yield from look(*_place(item), is_fresh=True)
+        found = yield from _look_surely(item)
         if found.sha is not None and found.sha == before:
             return NotApplied("the file is still there")
         if not found.is_absent:
             return (yield from _write("DELETE", item, before).third_value(found, lost, None))
-        if not found.is_visible_absence and not (yield from can_see(item.owner, item.repo, item.branch)):
-            return Undecided("neither the file nor the root of its branch can be read")
+        if not found.is_visible_absence and not (yield from is_surely_absent(*_place(item))):
+            return Undecided(unseen(item.path), is_unseen=True)
         return succeeded({"path": item.path, "sha": before}, note="the answer was lost; the file is gone")
 
 
@@ -371,6 +368,16 @@ def _looks(item: PutContentsItem, ours: str, before: str | None, left: str | Non
     return item.mode == "ensure" or item.if_exists == "unchanged"
 
 
+def _look_surely(
+    item: DeleteContentsItem, *, is_fresh: bool = True, left: str | None = None, lag_s: float = 0.0
+) -> Look:
+    """Return the state of the path, after two looks where nothing is there: a single 404 says too little."""
+    found = yield from look(*_place(item), is_fresh=is_fresh, left=left, lag_s=lag_s)
+    if found.is_absent and not found.is_visible_absence:
+        found = yield from look(*_place(item), is_fresh=True)
+    return found
+
+
 def _without_delete(
     item: DeleteContentsItem, found: PathState, wanted: str | None
 ) -> Generator[Request, Reply, Outcome | None]:
@@ -385,6 +392,6 @@ def _without_delete(
 
 
 def _nothing_to_delete(item: DeleteContentsItem, found: PathState) -> Steps:
-    if found.is_visible_absence or (yield from can_see(item.owner, item.repo, item.branch)):
+    if found.is_visible_absence or (yield from is_surely_absent(*_place(item))):
         return unchanged({"path": item.path}, note="there is no such file")
     return failed(ErrorCode.NOT_FOUND, unseen(item.path), http_status=404)

@@ -38,6 +38,9 @@ from bulk_jobs.shared import names, pages, polling, proofs
 PER_PAGE = 50
 """The most threads of a page (specification, Limits)."""
 
+READINGS = 2
+"""How many readings in a row have to show that none is unread (count): a gateway answers any request with `[]`."""
+
 _LIST = "/notifications"
 _THREADS = proofs.listing({"id": proofs.NUMBER})
 _ACCEPTED = proofs.entry({"message": str})
@@ -184,10 +187,11 @@ class MarkNotifications(PlannedOnce[MarkNotificationsItem], Returns[Marked]):
         return Undecided("whether the notifications were marked as read is not known")
 
     def _follow(self, last_read_at: str, result: dict[str, str]) -> Steps:
-        waited_s = 0.0
+        waited_s, empty = 0.0, 0
         for pause_s in polling.pauses():
             reply = yield _unread(last_read_at, pause_s)
-            if not _shows_any(reply):
+            empty = 0 if _shows_any(reply) else empty + 1
+            if empty == READINGS:
                 return succeeded(result)
             # the engine waits that long before the next poll
             waited_s += max(pause_s, _interval_s(reply))
@@ -291,7 +295,7 @@ class MarkThread(PlannedOnce[MarkThreadItem], Returns[MarkedThread]):
             method="GET", path=_path(item), accept=frozenset((200, 404)), is_fresh=True, proof=_proof(item)
         )
         if found.status == 404:
-            return Undecided("the thread can't be seen any more")
+            return Undecided("the thread can't be seen any more", is_unseen=True)
         if found.body.get("unread") is False:
             return succeeded({"id": str(item.thread_id)}, note="the answer was lost; the thread is read")
         if item.last_read_at is None:

@@ -31,7 +31,7 @@ from bulk.operation import Item, ItemFlaw, Settling, Steps
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Organization, Renaming
 from bulk_jobs.shared import creations, names, proofs, refusals
-from bulk_jobs.shared.presence import can_see
+from bulk_jobs.shared.presence import can_see, can_see_any
 
 RENAME_MOST_S = 600.0
 """How long an accepted rename is followed before its outcome is `unknown` (seconds of pauses)."""
@@ -136,6 +136,8 @@ class CreateOrganization(
             return NotApplied("the organization is not there")
         if lost.before is not None:
             return Undecided("the organization is there, but whether it was before is not known")
+        if (yield from can_see_any(item.login)):
+            return Undecided("any organization is shown, also one that nobody has")
         return succeeded(
             {"login": item.login}, note="the answer was lost; the organization is there, and was not before"
         )

@@ -9,6 +9,7 @@ from bulk.operation import Item, Operation, Steps
 from bulk.proof import Proof
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Limit
+from bulk_jobs.shared import presence
 
 
 class RateLimitItem(Item, frozen=True, kw_only=True):
@@ -18,7 +19,7 @@ class RateLimitItem(Item, frozen=True, kw_only=True):
 class GetRateLimit(Operation[RateLimitItem], Returns[dict[str, Limit]]):
     """Read what is left in every rate-limit category of the credential.
 
-    Requests:  1, which costs no budget.
+    Requests:  1, which costs no budget; 2 where the platform limits nothing.
     Category:  core, but free. Lane: none.
     Result:    category -> limit, used, remaining, reset (UTC epoch seconds); none where the platform limits nothing.
     Lost answer: a read is repeated.
@@ -31,9 +32,10 @@ class GetRateLimit(Operation[RateLimitItem], Returns[dict[str, Limit]]):
     is_momentary = True
 
     def steps(self, item: RateLimitItem) -> Steps:
-        reply = yield Request(
+        look = Request(
             method="GET", path="/rate_limit", accept=frozenset((200, 404)), is_fresh=True, proof=Proof(_flaw)
         )
+        reply = yield from presence.look_surely(look)
         if reply.status == 404:
             return succeeded({}, note="this platform limits nothing: /rate_limit is not enabled (404)")
         return succeeded({name: each for name, each in reply.body["resources"].items() if isinstance(each, dict)})

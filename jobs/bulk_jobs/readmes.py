@@ -29,7 +29,7 @@ class GetReadme(SavesContent[ReadmeItem], ProvesAbsence[ReadmeItem], Returns[Fil
     """Read the README that the platform prefers for a repository.
 
     Requests:  1; for a README above 1 MB as json or object 2, or 4 where it changes in between, which a plan does not
-               count. missing: ok: 1 more, the root's listing.
+               count, nor a second one for an empty one as raw or html. missing: ok: 1 more, the root's listing.
     Category:  core. Lane: none.
     Result:    the file object with its Base64 content; for raw and html `size` and `sha256`. `save` writes the bytes.
     Lost answer: a read is repeated.

@@ -14,7 +14,7 @@ from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Un
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Organization, TeamAdditions, TeamRemovals
-from bulk_jobs.shared import pages
+from bulk_jobs.shared import pages, presence
 from bulk_jobs.shared import team_requests as teams
 from bulk_jobs.shared.team_requests import AssignmentItem, ChangesAssignments, OrganizationsItem, TeamItem, by_login
 
@@ -169,13 +169,7 @@ class UnassignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organ
         return teams.flaws_of_assignment(item)
 
     def steps(self, item: AssignmentItem) -> Steps:
-        found = yield teams.look(item)
-        is_seen = found.status == 404 and (yield from teams.can_see(item))
-        if is_seen:
-            # a single 404 says so little that a second one has to say the same
-            found = yield teams.look(item, is_fresh=True)
-            if found.status == 404:
-                return unchanged({"login": item.org})
+        found = yield from presence.look_surely(teams.look(item))
         if found.status == 200:
             reply = yield Request(
                 method="DELETE",
@@ -186,11 +180,11 @@ class UnassignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organ
             )
             if reply.status != 404:
                 return succeeded({"login": item.org})
-            if (yield teams.look(item, is_fresh=True)).status == 200:
+            if (yield from presence.look_surely(teams.look(item, is_fresh=True))).status == 200:
                 message = f"{item.enterprise_team} is assigned to {item.org}, and this credential may not change that"
                 return failed(ErrorCode.NOT_FOUND, message, http_status=404)
-            if is_seen or (yield from teams.can_see(item)):
-                return unchanged({"login": item.org})
+        if (yield from teams.lists_without(item, item.org)):
+            return unchanged({"login": item.org})
         message = f"{item.enterprise_team} is not there, or this credential can't see it"
         return failed(ErrorCode.NOT_FOUND, message, http_status=404)
 
@@ -210,11 +204,11 @@ class UnassignTeamOrganization(ChangesAssignments[AssignmentItem], Returns[Organ
         ]
 
     def settle(self, item: AssignmentItem, lost: Lost) -> Settling:
-        found = yield teams.look(item, is_fresh=True)
+        found = yield from presence.look_surely(teams.look(item, is_fresh=True))
         if found.status == 200:
             return NotApplied("the team is still assigned to the organization")
-        if not (yield from teams.can_see(item)):
-            return Undecided("the team can't be seen any more")
+        if not (yield from teams.lists_without(item, item.org)):
+            return Undecided("the team can't be seen any more", is_unseen=True)
         return succeeded({"login": item.org}, note="the answer was lost; the team is not assigned any more")
 
     def undo(self, item: AssignmentItem, before: Any, result: Any) -> Undo | Irreversible:
@@ -268,12 +262,12 @@ class AddTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[TeamAd
         for chunk in teams.chunks(lacking):
             reply = yield teams.write(items[0], "add", chunk, shared_by, befores)
             assigned |= by_login(reply.body).keys()
-        if teams.divided(lacking, assigned)[1]:
+        if left := teams.divided(lacking, assigned)[1]:
             # an answer that says less than was done is not yet a failure
-            listing = yield from pages.read_all(teams.path(items[0]), teams.ORGANIZATIONS, is_fresh=True)
-            if listing.flaw is not None:  # each item finds out by itself what was done
-                return [listing.flaw if len(items) == 1 else None] * len(items)
-            assigned |= by_login(listing.entries).keys()
+            found, flaw = yield from teams.read_assigned(items[0], left)
+            if flaw is not None:  # each item finds out by itself what was done
+                return [flaw if len(items) == 1 else None] * len(items)
+            assigned |= found
         return [teams.added(item, set(mine), assigned) for item, mine in zip(items, own, strict=True)]
 
     def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:
@@ -307,8 +301,8 @@ class RemoveTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[Tea
     Item = OrganizationsItem
     most_requests = 2
     settled_by = (
-        "The team's list is read, all pages of it: where it holds none of the organizations, they were removed. What "
-        "it still holds is sent again; removing twice is removing once."
+        "The team's list is read, all pages of it, and what it lacks is looked at one by one: where none of the "
+        "organizations is assigned, they were removed. What still is is sent again; removing twice is removing once."
     )
     example: ClassVar = {"enterprise": "acme", "enterprise-team": "ent:platform", "organization_slugs": ["acme-eng"]}
 
@@ -336,10 +330,10 @@ class RemoveTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[Tea
         return [teams.removed(item, set(mine)) for item, mine in zip(items, own, strict=True)]
 
     def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:
-        listing = yield from pages.read_surely(teams.path(item), teams.ORGANIZATIONS)
-        if listing.flaw is not None:
-            return Undecided(listing.why)
-        return teams.settled_removal(item, lost.before, by_login(listing.entries).keys())
+        assigned, flaw = yield from teams.read_assigned(item, item.organization_slugs)
+        if flaw is not None:
+            return Undecided("the team's organizations can't be listed")
+        return teams.settled_removal(item, lost.before, assigned)
 
     def undo(self, item: OrganizationsItem, before: Any, result: Any) -> Undo | Irreversible:
         return teams.undo_of_several(item, "team-organization.add", result, "removed", before)

@@ -138,7 +138,7 @@ class UpdateWebhook(
     def settle(self, item: UpdateWebhookItem, lost: Lost) -> Settling:
         found = yield _look(hook_path(item), hook_settings.proof_of_hook(item))
         if found.status == 404:
-            return Undecided(_UNSEEN)
+            return Undecided(_UNSEEN, is_unseen=True)
         wanted = hook_settings.body_of(item)
         trace, more = _trace(wanted, found.body, lost), hook_settings.note_on(wanted, found.body)
         note = f"{_LOST}; {more}" if more else _LOST
@@ -245,7 +245,7 @@ class UpdateWebhookConfig(
     def settle(self, item: UpdateWebhookConfigItem, lost: Lost) -> Settling:
         found = yield _look(f"{hook_path(item)}/config", hook_settings.CONFIG_SHOWN)
         if found.status == 404:
-            return Undecided(_UNSEEN)
+            return Undecided(_UNSEEN, is_unseen=True)
         trace = _trace({"config": _config_body(item)}, {"config": found.body}, lost)
         return succeeded(hook_settings.shown_config(found.body), note=_LOST) if trace is None else trace
 

@@ -32,7 +32,7 @@ from bulk.model import (
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Numbered, Webhook, WebhookConfig
-from bulk_jobs.shared import creations, event_names, hook_settings, pages, proofs, refusals
+from bulk_jobs.shared import creations, event_names, hook_settings, pages, presence, proofs, refusals
 from bulk_jobs.shared.hook_settings import HookItem, OrganizationItem, hook_path, hooks_path
 
 _NOT_COMPARED = "it exists; its secret, user name and password can't be compared"
@@ -260,8 +260,8 @@ class DeleteWebhook(ChangesThings[DeleteWebhookItem], Undoable[DeleteWebhookItem
     least_requests = 2
     most_requests = 2
     settled_by = (
-        "The webhooks are listed: where this one is not among them, it was removed; a 404 alone is not proof. Where it "
-        "is, the request is sent again."
+        "The webhooks are listed: where this one is not among them, nor found by itself, it was removed; a 404 alone "
+        "is not proof. Where it is there, the request is sent again."
     )
     example: ClassVar = {"org": "acme-ops", "hook_id": 4001}
 
@@ -316,7 +316,8 @@ class DeleteWebhook(ChangesThings[DeleteWebhookItem], Undoable[DeleteWebhookItem
         listing = yield from _list(item)
         if listing.flaw is not None:
             return Undecided(f"the webhooks can't be listed: {listing.why}")
-        if _is_listed(item, listing):
+        # a gateway answers any request with an empty list
+        if _is_listed(item, listing) or (yield from presence.look_surely(_look(item))).status == 200:
             return NotApplied("the webhook is there")
         return succeeded({"id": item.hook_id}, note="the answer was lost; the webhook is not there any more")
 

@@ -112,7 +112,7 @@ def test_one_bad_name_fails_alone(folder: Path) -> None:
     simulate(main)
 
 
-@pytest.mark.parametrize("fate", [REFUSED, answer(404, b"{}", "application/json")])
+@pytest.mark.parametrize("fate", [REFUSED, answer(404, b'{"message":"No"}', "application/json")])
 def test_a_refused_call_is_tried_one_by_one(folder: Path, fate: Fate) -> None:
     """A 422 or 404 to the array call says nothing about any one of them: each is sent by itself."""
 

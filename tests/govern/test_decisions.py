@@ -72,7 +72,7 @@ def test_who_pauses(kind: VerdictKind, wait_s: float | None) -> None:
         assert (account.lockouts, account.trust, account.must_ask) == (1, Trust.UNPROVEN, True)
         assert account.quiet_until == NOW + 900.0
         return
-    wordless = VerdictKind.UNEXPLAINED, VerdictKind.THROTTLED
+    wordless = VerdictKind.UNEXPLAINED, VerdictKind.ASTRAY, VerdictKind.THROTTLED
     is_limit = kind in (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY, *wordless)
     assert account.quiet_until == (NOW + 7.0 if is_limit and wait_s else 0.0)
     is_struck = kind is VerdictKind.LIMITED_SECONDARY and wait_s is None

@@ -38,7 +38,8 @@ def why_not(row: Row, way: Way) -> str:
         return "nobody else's change of it could be told from ours"
     if way.is_for_writes and not row.writes:
         return "what is read is of no one moment"
-    if way.is_denied and row.is_blind:
+    is_hidden = way.is_lasting and row.is_unseen
+    if (way.is_denied and (row.is_blind or is_hidden)) or (way.shows_none and row.is_blind):
         return "nobody can know that it was done all the same"
     if way.kind == "foreign" and not row.names_itself:
         return "nothing in the answer says whose it is"
@@ -58,7 +59,7 @@ def _why_not_read(row: Row, way: Way) -> str:
     body = way.body if way.kind in ("body", "status") else None
     if way.on != "read" or body is None or (way.status or 200) >= 300:
         return ""
-    if row.has_any_body and way.status in (None, 200):
+    if row.has_any_body and body and way.status in (None, 200):
         return "any bytes are right"
     return "an empty list is a right answer" if row.is_list and body == b"[]" and way.status in (None, 200) else ""
 

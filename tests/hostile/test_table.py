@@ -1,6 +1,7 @@
 """The table of operations and ways to be wrong: a few ways of each family here, all of them under `make soak`."""
 
 from collections import Counter
+from dataclasses import replace
 from importlib.metadata import entry_points
 
 import pytest
@@ -11,12 +12,16 @@ from tests.hostile.http.turn import Turn
 from tests.hostile.judging import ROWS, Cell, exit_code, why_not
 from tests.hostile.rows import Row
 from tests.hostile.store.normal import Normal
+from tests.hostile.store.state import State
 from tests.hostile.table import try_way
 from tests.hostile.virtual import run_jobs
 from tests.hostile.ways import FEW, WAYS, named
 from tests.hostile.wrong import Way
 from tests.virtual_time import START
 
+MISSING = 40
+MISSING_MOST_S = 40.0
+"""Each that waited alone would take 13 s and more, and there are eight at a time (virtual seconds)."""
 ENOUGH = 12
 """Up to this many operations are not halved for one way (count)."""
 
@@ -110,6 +115,26 @@ def test_connections_that_are_one_answer_behind_are_used_once() -> None:
     tried = try_way(named("desync: each connection is one answer behind from its answer 2 on"), webhooks)
     assert len(tried.cells) == len(webhooks)
     assert list(tried.wrong()) == []
+
+
+def _with_more_files(state: State, at: float) -> None:
+    for number in range(MISSING):
+        state.set(("file", 601, "trunk", f"there-{number}"), b"there", at)
+
+
+def test_what_is_missing_behind_a_front_end_takes_no_long_waits(tmp_path) -> None:
+    """Once the run knows how this platform answers, an item that is not there takes two requests and a second."""
+    way = named("front end: its own page for what is not there")
+    row = next(row for row in ROWS if row.name == "contents.get")
+    paths = [f"{name}-{number}" for number in range(MISSING) for name in ("missing", "there")]
+    cell = Cell.of(
+        replace(row, items=[{**row.items[0], "path": path} for path in paths], prepare=_with_more_files), way, 0
+    )
+    told = run_jobs(tmp_path, {cell.name: cell.job()}, {cell.name: cell.guest})
+    ended = [(line["outcome"], (line["error"] or {}).get("code")) for line in told.lines[cell.name]]
+    assert ended == [("failed", "not_found"), ("succeeded", None)] * MISSING
+    assert told.took_s < MISSING_MOST_S
+    assert sum(ask.path != "/rate_limit" for _, ask in cell.guest.heard) < 3.5 * MISSING
 
 
 @pytest.mark.soak

@@ -341,6 +341,15 @@ FEW = (
     "lied: 403 without a reason, always, after",
     "lists: an entry twice on a page, always",
     "denied: 404 after, then 404",
+    "gateway: 200 nothing to a read",
+    "front end: its own page for what is not there",
+    "front end: its own page for each thing",
+    "for a while: all is done and answered an empty list",
+    "for a while: all is done and answered 403 with a reason",
+    "for a while: nothing is done, and all is answered 200",
+    "half wrong: every second answer is a 404",
+    "half wrong: the first and every second one is a 404",
+    "front end: never came, then its own page for each thing",
 )
 """One or two of each family."""
 

@@ -55,6 +55,8 @@ class Way:
         twist: what becomes of the right answer on its way. lasts_s: for how long after the first request (seconds).
         is_harmless: every item has to succeed all the same.
         is_denied: a request that was done is answered with a definite refusal.
+        is_lasting: and everything else is for a while, too.
+        shows_none: for long, every list is empty.
         is_for_writes: what a mere read is shown of a list that changes meanwhile is of no one moment.
         repeats_at: on each connection all answers from this one on are those before (count).
         script: decides of each request that it befalls, and how many it has befallen with this one.
@@ -79,6 +81,8 @@ class Way:
     lasts_s: float = math.inf
     is_harmless: bool = False
     is_denied: bool = False
+    is_lasting: bool = False
+    shows_none: bool = False
     script: "Script | None" = None
     is_for_writes: bool = False
     repeats_at: int = 0

@@ -102,8 +102,10 @@ def test_accepted_is_enough_without_wait():
 
 
 def test_wait_follows_until_none_is_left():
-    """Polls of one entry of what was updated before the moment, with pauses that grow."""
-    looks = [reply(body=[{"id": "1"}]), reply(body=[{"id": "1"}]), reply(body=[])]
+    """Polls of one entry of what was updated before the moment, with pauses that grow, until two in a row show none:
+    a gateway's `[]` right behind the 202 counted as done."""
+    some, none = reply(body=[{"id": "1"}]), reply(body=[])
+    looks = [none, some, some, none, none]
     driven = run(MARK, {"last_read_at": WHEN, "wait": True}, ACCEPTED, *looks)
     assert driven.shown()[1] == "GET /notifications?all=false&before=2026-11-21T08%3A00%3A00Z&per_page=1"
     followed = driven.requests[1:]
@@ -151,8 +153,8 @@ def test_an_empty_page_that_leads_on_is_not_none():
     leads_on = reply(body=[], headers={"link": '<https://x/api/v3/notifications?page=2>; rel="next"'})
     assert settle(MARK, {"last_read_at": WHEN}, UNSEEN, leads_on, status=201).is_undecided
     assert run(MARK, {"last_read_at": WHEN}, reply(304), leads_on).outcome.kind is OutcomeKind.UNKNOWN
-    driven = run(MARK, {"last_read_at": WHEN, "wait": True}, ACCEPTED, leads_on, reply(body=[]))
-    assert len(driven.requests) == 3
+    driven = run(MARK, {"last_read_at": WHEN, "wait": True}, ACCEPTED, leads_on, reply(body=[]), reply(body=[]))
+    assert len(driven.requests) == 4
 
 
 def test_mark_all_checks():

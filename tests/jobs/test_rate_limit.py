@@ -26,8 +26,9 @@ def test_what_is_no_category_is_left_out():
 
 
 def test_a_platform_without_limits():
-    """404 means that limits are off: a success that says so."""
-    driven = run(GET, {}, reply(404))
+    """404 means that limits are off, where a second one says so too: a success that says so."""
+    assert run(GET, {}, reply(404), reply(body={"resources": {"core": CORE}})).outcome.result == {"core": CORE}
+    driven = run(GET, {}, reply(404), reply(404))
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert "limits nothing" in driven.outcome.result["note"]
 

@@ -221,15 +221,20 @@ def test_a_new_one_was_created():
 @pytest.mark.parametrize(
     "listed",
     [
-        [],
         [summary(3, "Other")],
         [summary(5)],
-        [{**summary(9), "source_type": "Enterprise", "source": "acme"}],
+        [summary(5), {**summary(9), "source_type": "Enterprise", "source": "acme"}],
     ],
 )
 def test_no_new_one(listed):
     """Nothing new, or something new that is not the organization's own: not applied."""
     assert settle(CREATE, NEW, [3, 5], reply(body=listed), method="POST").is_undone
+
+
+def test_a_list_without_what_was_there_proves_nothing():
+    """For half a minute a gateway answered all requests with `[]`: the creation was sent three times, and done."""
+    assert settle(CREATE, NEW, [3, 5], reply(body=[]), method="POST").is_undecided
+    assert settle(CREATE, NEW, [], reply(body=[]), method="POST").is_undone
 
 
 @pytest.mark.parametrize("new", [summary(9, "Other"), summary(9, enforcement="disabled"), summary(9, "Protect mai")])

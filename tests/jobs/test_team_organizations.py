@@ -88,31 +88,38 @@ def test_unassign():
 
 def test_unassign_of_what_is_not_assigned():
     """Unchanged only where the team's list can be seen beside two 404s; else not found."""
-    driven = run(UNASSIGN, ONE, ABSENT, LISTED, ABSENT)
-    assert driven.shown() == [f"GET {ONE_URL}", f"GET {ALL_URL}?per_page=1", f"GET {ONE_URL}"]
+    driven = run(UNASSIGN, ONE, ABSENT, ABSENT, LISTED)
+    assert driven.shown() == [f"GET {ONE_URL}", f"GET {ONE_URL}", f"GET {ALL_URL}?per_page=100"]
     assert driven.outcome.kind is OutcomeKind.UNCHANGED
-    assert run(UNASSIGN, ONE, ABSENT, ABSENT).error.code is ErrorCode.NOT_FOUND
+    assert run(UNASSIGN, ONE, ABSENT, ABSENT, ABSENT).error.code is ErrorCode.NOT_FOUND
+
+
+def test_a_list_that_shows_the_organization_contradicts_every_404():
+    """Half of all looks were answered 404, and the list in between showed the organization: it counted as removed."""
+    shown = reply(body=[THERE.body])
+    assert run(UNASSIGN, ONE, ABSENT, ABSENT, shown).error.code is ErrorCode.NOT_FOUND
+    assert settle(UNASSIGN, ONE, {"login": "acme-eng"}, ABSENT, ABSENT, shown).is_undecided
 
 
 def test_a_single_404_does_not_say_that_it_is_not_assigned():
     """What a second look shows is removed."""
-    driven = run(UNASSIGN, ONE, ABSENT, LISTED, THERE, reply(204))
-    assert driven.requests[2].is_fresh
-    assert (driven.requests[3].method, driven.outcome.kind) == ("DELETE", OutcomeKind.SUCCEEDED)
+    driven = run(UNASSIGN, ONE, ABSENT, THERE, reply(204))
+    assert [request.is_fresh for request in driven.requests[:2]] == [False, True]
+    assert (driven.requests[2].method, driven.outcome.kind) == ("DELETE", OutcomeKind.SUCCEEDED)
 
 
 def test_unassign_when_somebody_was_faster():
     """A 404 to the removal itself is what was wanted, if the team can be seen."""
-    assert run(UNASSIGN, ONE, THERE, ABSENT, ABSENT, LISTED).outcome.kind is OutcomeKind.UNCHANGED
+    assert run(UNASSIGN, ONE, THERE, ABSENT, ABSENT, ABSENT, LISTED).outcome.kind is OutcomeKind.UNCHANGED
     still = run(UNASSIGN, ONE, THERE, ABSENT, THERE)
     assert (still.error.code, still.requests[2].is_fresh) == (ErrorCode.NOT_FOUND, True)
 
 
 def test_unassign_settled():
     """Gone beside a list that can be seen: applied. Still there: not applied. Nothing to be seen: undecided."""
-    assert settle(UNASSIGN, ONE, UNSEEN, ABSENT, LISTED, method="DELETE").outcome.kind is OutcomeKind.SUCCEEDED
+    assert settle(UNASSIGN, ONE, UNSEEN, ABSENT, ABSENT, LISTED, method="DELETE").outcome.kind is OutcomeKind.SUCCEEDED
     assert settle(UNASSIGN, ONE, UNSEEN, THERE, method="DELETE").is_undone
-    assert settle(UNASSIGN, ONE, UNSEEN, ABSENT, ABSENT, method="DELETE").is_undecided
+    assert settle(UNASSIGN, ONE, UNSEEN, ABSENT, ABSENT, ABSENT, method="DELETE").is_undecided
 
 
 # -- several organizations
@@ -160,8 +167,8 @@ def test_add_in_chunks():
 
 
 def test_add_believes_the_answer_not_the_status():
-    """A name that a 200 does not hold, and the team's list neither, is a failure that names it."""
-    driven = run(ADD, some("a", "typo"), listed("x"), listed("a"), listed("a"))
+    """A name that a 200 does not hold, nor the team's list, nor a look at it, is a failure that names it."""
+    driven = run(ADD, some("a", "typo"), listed("x"), listed("a"), listed("a"), ABSENT)
     assert (driven.error.code, "typo" in driven.error.message) == (ErrorCode.NOT_FOUND, True)
     assert driven.outcome.result == {"added": ["a"], "present": [], "missing": ["typo"]}
     assert driven.requests[2].is_fresh
@@ -171,6 +178,8 @@ def test_add_with_an_answer_that_says_too_little():
     """Where the answer lacks names, the team's list decides."""
     driven = run(ADD, some("a", "b"), listed("x"), listed(), listed("a", "b"))
     assert driven.outcome.result == {"added": ["a", "b"], "present": []}
+    looked = run(ADD, some("a"), listed("x"), listed(), listed(), reply(body={**ENG, "login": "a"}))
+    assert looked.outcome.kind is OutcomeKind.SUCCEEDED  # a gateway answers any request with an empty list
 
 
 def test_add_settled():
@@ -215,7 +224,7 @@ def test_what_was_done_of_several():
     undone = ADD.undo(item_of(ADD, **some("a", "b", "c")), ["a"], part.part)
     assert isinstance(undone, Undo)
     assert undone.item["organization_slugs"] == ["b"]
-    part = settle(REMOVE, some("a", "b", "c"), ["A", "b"], listed("b"), method="POST").ended
+    part = settle(REMOVE, some("a", "b", "c"), ["A", "b"], listed("b"), ABSENT, ABSENT, method="POST").ended
     assert part.part == {"removed": ["a"], "absent": ["c"], "left": ["b"]}
     undone = REMOVE.undo(item_of(REMOVE, **some("a", "b", "c")), ["A", "b"], part.part)
     assert isinstance(undone, Undo)
@@ -223,9 +232,12 @@ def test_what_was_done_of_several():
 
 
 def test_remove_settled():
-    """None in the list: applied. One still there: not applied. No list: undecided."""
-    assert settle(REMOVE, some("a", "b"), {}, listed("x"), method="POST").outcome.kind is OutcomeKind.SUCCEEDED
-    assert settle(REMOVE, some("a", "b"), {}, listed("B"), method="POST").is_undone
+    """None in the list, nor found by itself: applied. One still there: not applied. No list: undecided."""
+    gone = settle(REMOVE, some("a", "b"), {}, listed("x"), ABSENT, ABSENT, method="POST")
+    assert gone.outcome.kind is OutcomeKind.SUCCEEDED
+    assert settle(REMOVE, some("a", "b"), {}, listed("B"), ABSENT, method="POST").is_undone
+    still = settle(REMOVE, some("a"), {}, listed(), reply(body={**ENG, "login": "a"}), method="POST")
+    assert still.is_undone  # a gateway answers any request with an empty list
     assert settle(REMOVE, some("a", "b"), {}, reply(body={}), method="POST").is_disbelieved
 
 

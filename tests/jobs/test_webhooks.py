@@ -308,7 +308,9 @@ def test_what_somebody_else_changed_stays(operation):
 
 def test_delete_settled():
     """Not in the list any more: applied. Still there: not applied. A list that can't be used: undecided."""
-    applied = settle(DELETE, HOOK, UNSEEN, hooks(), method="DELETE")
+    applied = settle(DELETE, HOOK, UNSEEN, hooks(), reply(404), reply(404), method="DELETE")
+    shown = settle(DELETE, HOOK, UNSEEN, hooks(), reply(404), reply(body=hook(7)), method="DELETE")
+    assert shown.is_undone  # a gateway answers any request with an empty list
     assert applied.outcome.kind is OutcomeKind.SUCCEEDED
     assert settle(DELETE, HOOK, UNSEEN, hooks(hook(7)), method="DELETE").is_undone
     assert settle(DELETE, HOOK, UNSEEN, reply(body={"odd": 1}), method="DELETE").is_disbelieved

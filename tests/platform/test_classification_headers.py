@@ -318,11 +318,11 @@ def test_no_link_header_makes_it_raise(header):
 @pytest.mark.parametrize(
     ("status", "body", "kind", "code"),
     [
-        (400, None, VerdictKind.UNEXPLAINED, ErrorCode.VALIDATION_FAILED),
-        (404, None, VerdictKind.UNEXPLAINED, ErrorCode.NOT_FOUND),
-        (404, [], VerdictKind.UNEXPLAINED, ErrorCode.NOT_FOUND),
-        (405, None, VerdictKind.UNEXPLAINED, ErrorCode.VALIDATION_FAILED),
-        (410, None, VerdictKind.UNEXPLAINED, ErrorCode.VALIDATION_FAILED),
+        (400, None, VerdictKind.ASTRAY, ErrorCode.VALIDATION_FAILED),
+        (404, None, VerdictKind.ASTRAY, ErrorCode.NOT_FOUND),
+        (404, [], VerdictKind.ASTRAY, ErrorCode.NOT_FOUND),
+        (405, None, VerdictKind.ASTRAY, ErrorCode.VALIDATION_FAILED),
+        (410, None, VerdictKind.ASTRAY, ErrorCode.VALIDATION_FAILED),
         (404, {"message": "Not Found"}, VerdictKind.REFUSED, ErrorCode.NOT_FOUND),
         (409, None, VerdictKind.REFUSED, ErrorCode.CONFLICT),
         (407, None, VerdictKind.BAD_RESPONSE, ErrorCode.BAD_RESPONSE),

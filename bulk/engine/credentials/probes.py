@@ -37,7 +37,7 @@ YOUNG_S = (1.0, 2.0, 4.0)
 """Pauses before a token that was just made is tried again: not every server knows of it at once (seconds)."""
 _PAGE = re.compile(r"url=(https?://[!-~]{1,2000})")
 _PARTIAL = re.compile(r"partial-results;\s*organizations=([0-9, ]{1,2000})")
-_SAID = frozenset((VerdictKind.REFUSED, VerdictKind.UNAUTHORIZED, VerdictKind.UNEXPLAINED))
+_SAID = frozenset((VerdictKind.REFUSED, VerdictKind.UNAUTHORIZED, VerdictKind.UNEXPLAINED, VerdictKind.ASTRAY))
 
 
 class OwnerRow(msgspec.Struct, frozen=True):

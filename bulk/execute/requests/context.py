@@ -24,6 +24,7 @@ class ItemTally:
         is_saved: the content that the item ends with is going to be a file of the user's.
         holds_body: an answer takes memory, or is a file, until the item has ended.
         has_read: a read of this item was answered since the last start of its steps.
+        has_found: a read of this item has shown something.
         result_of: the name of the item's operation, if its result may be the answer as it came; else empty.
         kept_as: the key under which the newest answer was kept; None: it was not.
         is_by_date: only the date of the last change shows that nothing has changed.
@@ -44,6 +45,7 @@ class ItemTally:
     request_id: str | None = None
     body_bytes: int = 0
     has_read: bool = False
+    has_found: bool = False
     may_arrive_late: bool = False
     is_saved: bool = False
     holds_body: bool = False
@@ -65,7 +67,7 @@ class ItemTally:
 
     def begin_anew(self) -> None:
         """Forget what was read: the item begins anew, with another token."""
-        self.has_read = self.is_by_date = False
+        self.has_read = self.has_found = self.is_by_date = False
         self.kept_as = None
 
 
@@ -116,6 +118,11 @@ class Tried:
     def kind(self) -> VerdictKind | None:
         """The verdict's kind; None where there was no answer."""
         return self.verdict.kind if self.verdict is not None else None
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether a read was answered with a 404 without the platform's message."""
+        return self.kind is VerdictKind.ASTRAY and self.reply is not None and self.reply.status == 404
 
     @property
     def error(self) -> str:

@@ -21,6 +21,9 @@ CONDITIONAL_TRIES = 4
 none (failures.md row 13)."""
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.2, 30.0
 
+WITHOUT_REASON = frozenset((VerdictKind.UNEXPLAINED, VerdictKind.ASTRAY))
+"""Refusals that are tried again a few times, after growing pauses."""
+
 WAITED_FOR = frozenset(
     (VerdictKind.UNAUTHORIZED, VerdictKind.LOCKED_OUT, VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY)
 )
@@ -29,7 +32,12 @@ sent again."""
 
 
 class Patience:
-    """How often one request is tried again; see `note` for what counts. `now`: monotonic."""
+    """How often one request is tried again; see `note` for what counts. `now`: monotonic.
+
+    Attributes:
+        error: what went wrong last, for people. unexplained: refusals without a reason so far (count).
+        is_bare: the newest answer is a 404 without the platform's message.
+    """
 
     def __init__(self, governor: Governor, first: Tried, now: float) -> None:
         self._governor = governor
@@ -37,20 +45,20 @@ class Patience:
         self._served = governor.served
         self._weights = 0.0
         self._tries = 0
-        self._unexplained = 0
+        self.unexplained = 0
         self._limited = 0
         self._wait_reasons = 0
-        self._is_last_waited_for = self._is_last_unexplained = False
+        self._is_last_waited_for = self._is_last_unexplained = self.is_bare = False
         self._wrong = WrongAnswers()
         self.note(first, now, is_first=True)
 
     def note(self, tried: Tried, now: float, is_first: bool = False) -> None:
         """Count what came of a send."""
         self.error = tried.error
-        self._is_last_waited_for = tried.kind in WAITED_FOR
-        self._is_last_unexplained = tried.kind is VerdictKind.UNEXPLAINED
-        if tried.kind is VerdictKind.UNEXPLAINED:
-            self._unexplained += 1
+        self._is_last_waited_for, self.is_bare = tried.kind in WAITED_FOR, tried.is_bare
+        self._is_last_unexplained = tried.kind in WITHOUT_REASON
+        if self._is_last_unexplained:
+            self.unexplained += 1
         elif tried.kind in WAITED_FOR or tried.kind is VerdictKind.THROTTLED:
             self._limited += 1
         elif tried.failure is None or tried.failure.kind is FailureKind.LOST:
@@ -67,7 +75,7 @@ class Patience:
     @property
     def is_over(self) -> bool:
         """Whether the newest answer is the last word."""
-        if self._unexplained >= UNEXPLAINED_TRIES or self._limited >= LIMITED_TRIES:
+        if self.unexplained >= UNEXPLAINED_TRIES or self._limited >= LIMITED_TRIES:
             return True
         is_long_wrong = self._wrong.are_enough(READ_TRIES)
         return is_long_wrong or is_enough(self._weights, READ_TRIES) or self._tries >= TRIES_IN_TROUBLE
@@ -78,7 +86,7 @@ class Patience:
         if self._is_last_waited_for:
             return 0.01 * dice.random()
         if self._is_last_unexplained:
-            return unexplained_pause_s(self._unexplained - 1, dice.random())
+            return unexplained_pause_s(self.unexplained - 1, dice.random())
         self._wait_reasons += 1
         capped = min(PAUSE_MOST_S, PAUSE_FIRST_S * 2.0 ** min(20, self._wait_reasons - 1))
         return capped * (0.5 + 0.5 * dice.random())

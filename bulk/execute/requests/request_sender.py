@@ -16,6 +16,7 @@ import anyio
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from bulk.clock import Clock
+from bulk.execute.requests.absences import Absences
 from bulk.execute.requests.context import ItemTally, RequestContext, Tried, is_decided, result_of
 from bulk.execute.requests.own_limits import OwnLimits
 from bulk.execute.requests.patience import Patience
@@ -70,7 +71,7 @@ class RequestSender:
         self._clock, self._dice = clock, dice
         governor.concurrency.cap(transport.most_in_flight)
         self.polls = PollIntervals()
-        self._moves, self._own_limits = Moves(), OwnLimits()
+        self._moves, self._own_limits, self._absences = Moves(), OwnLimits(), Absences(dice)
         self._reads, self._writes = SendRate(), SendRate()
         self._read_turn, self._write_turn = anyio.Lock(), anyio.Lock()
         self.wait_reasons = WaitReasons()
@@ -170,11 +171,11 @@ class RequestSender:
                 self._clock.monotonic(),
             )
             verdict = self._own_limits.judged(request, verdict, reply, good, in_flight, now)
-        rate = self._reads if request.effect is _READ else self._writes
+        rate, told = self._reads if request.effect is _READ else self._writes, self._absences.told(verdict, reply)
         rate.answers += 1
-        if verdict.kind is not _ACCEPTED and (is_sure := may_be_too_fast(verdict, reply)) is not None:
+        if told.kind is not _ACCEPTED and (is_sure := may_be_too_fast(told, reply)) is not None:
             rate.refused(permit.granted, self._clock.monotonic(), is_sure=is_sure)
-        self._governor.answered(permit, answer, verdict)
+        self._governor.answered(permit, answer, told)
         if verdict.kind is VerdictKind.BAD_RESPONSE:
             self._transport.distrust()
         return verdict
@@ -350,9 +351,12 @@ class RequestSender:
         return Tried(reply=answer, verdict=verdict)
 
     async def _read_again(self, request: Request, context: RequestContext, first: Tried) -> Tried:
-        patience = Patience(self._governor, first, self._clock.monotonic())
+        patience, absences = Patience(self._governor, first, self._clock.monotonic()), self._absences
 
         async def again() -> Tried:
+            if patience.is_bare:
+                good = self._governor.good_answers + self._governor.limits_told
+                await absences.learn(lambda probe: self.once(probe, context), good, self._clock.monotonic())
             self.retries += 1
             context.tally.retries += 1
             asked = replace(request, is_fresh=True) if patience.is_to_be_fresh else request
@@ -370,12 +374,12 @@ class RequestSender:
         retrying = AsyncRetrying(
             sleep=pause,
             wait=wait,
-            stop=lambda _: patience.is_over,
+            stop=lambda _: patience.is_over or (patience.is_bare and absences.is_enough(patience.unexplained)),
             retry=retry_if_result(lambda tried: not is_decided(tried)),
             retry_error_callback=lambda state: state.outcome.result() if state.outcome else first,
         )
         tried: Tried = await retrying(again)
-        return tried
+        return absences.believed(request, tried)
 
     async def pause(self, seconds: float, why: WaitReason | None = None, error: str = "") -> None:
         """Wait before another try.

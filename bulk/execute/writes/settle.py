@@ -7,6 +7,7 @@ Source: operations.md.
 """
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 from bulk.clock import Clock
@@ -146,9 +147,10 @@ class Settler:
 
     def _looked_at_until(self, refused: LostWrite, found: Outcome | NotApplied | Undecided, until: float) -> float:
         """Return until when (monotonic seconds) the look at a refused write is repeated that has shown this: until the
-        settle time is over where the platform seems to have begun with it, until `until` where it may show late."""
+        settle time is over where the platform seems to have begun with it, or hides it; until `until` where it may show
+        late."""
         match found:
-            case Undecided(is_begun=True):
+            case Undecided(is_begun=True) | Undecided(is_unseen=True):
                 return self.settled_at(refused)
             case Undecided() if refused.effect in CREATES or found.found is None:
                 return until
@@ -220,7 +222,7 @@ class Settler:
     async def _read_back(
         self, operation: AnyOperation, item: Item, lost: Lost, context: RequestContext, owner: tuple[int, int]
     ) -> Outcome | NotApplied | Undecided:
-        reading = operation.settle(item, lost)
+        reading, tally = operation.settle(item, lost), context.tally
         try:
             request = advance(reading, None, (Outcome, NotApplied, Undecided))
             while isinstance(request, Request):
@@ -231,8 +233,10 @@ class Settler:
                 if isinstance(reply, Outcome):
                     reading.close()
                     message = reply.error.message if reply.error else "no answer"
-                    return Undecided(f"reading back failed: {message}")
+                    return Undecided(f"reading back failed: {message}", is_unseen=tally.has_read or tally.has_found)
                 request = advance(reading, reply, (Outcome, NotApplied, Undecided))
+            if isinstance(request, Undecided) and request.is_unseen and not tally.has_found:
+                return replace(request, is_unseen=False)
             return request
         except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: the request can't be sent
             about = {"job_number": owner[0], "item": owner[1]}
@@ -275,12 +279,12 @@ def _unless_it_explains(
 ) -> Outcome | None:
     """Return `unknown` where the refused write may have left a state that is not as asked for; else None: it stands.
 
-    - The write has begun.
+    - The write has begun, or can't be seen any more.
     - Something new is in the way of a creation: it may be ours, shown otherwise.
     - The write was refused because of a state that is new: ours may have been done before.
     - Settings are neither as before nor as asked for, and no code says why: ours may have been done in part.
     """
-    if isinstance(found, Undecided) and found.is_begun:
+    if isinstance(found, Undecided) and (found.is_begun or found.is_unseen):
         return _unknown(refused, found, refusal)
     if refused.effect in CREATES:
         may_be_ours = is_about_it

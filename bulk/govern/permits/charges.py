@@ -40,6 +40,7 @@ SEEN = {
     VerdictKind.LIMITED_PRIMARY: False,
     VerdictKind.LIMITED_SECONDARY: False,
     VerdictKind.UNEXPLAINED: False,
+    VerdictKind.ASTRAY: False,
     VerdictKind.THROTTLED: False,
 }
 """Whether the platform serves this category, by the verdict on a probe; verdicts that are not named tell nothing."""

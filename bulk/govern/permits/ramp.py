@@ -35,12 +35,13 @@ class Wordless:
 
     Attributes:
         in_row: refusals since the last other answer (count). waited_s: how long all have waited for them (seconds).
-        is_vain: all of that was in vain.
+        is_vain: all of that was in vain. is_astray: the newest one is a front end's that may have lost its way.
     """
 
     in_row: int = 0
     waited_s: float = 0.0
     is_vain: bool = False
+    is_astray: bool = False
 
     def pause_s(self, *, is_newer: bool) -> float:
         """Take in a refusal, and return how long all wait (seconds); 0.0: they don't.
@@ -62,6 +63,11 @@ class Wordless:
     def is_over(self) -> bool:
         """Whether all waits were in vain, and there was no other answer since."""
         return self.is_vain and self.in_row >= WORDLESS_FROM
+
+    def limits_told(self) -> None:
+        """Note that `/rate_limit` was answered: a front end that leads there has not lost its way."""
+        if self.is_astray:
+            self.in_row = 0
 
     def served(self) -> None:
         """Note a good answer after such waits."""

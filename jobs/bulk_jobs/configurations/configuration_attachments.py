@@ -166,7 +166,7 @@ class AttachConfiguration(Operation[AttachConfigurationItem], Returns[Attachment
             return Undecided(f"which repositories the scope {item.scope} means can't be read")
         listing = yield from _list(item, is_fresh=True)
         if listing.flaw is not None or listing.status == 404:
-            return Undecided(listing.why or "the configuration can't be seen any more")
+            return Undecided(listing.why or "the configuration can't be seen any more", is_unseen=True)
         held = _held(listing)
         statuses = {held.get(number) for number in item.selected_repository_ids}
         if statuses <= _THERE:

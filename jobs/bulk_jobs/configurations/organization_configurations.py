@@ -214,7 +214,7 @@ class UpdateOrganizationConfiguration(
     def settle(self, item: UpdateConfigurationItem, lost: Lost) -> Settling:
         reply = yield _look(item, is_fresh=True)
         if reply.status == 404:
-            return Undecided("the configuration can't be read")
+            return Undecided("the configuration can't be read", is_unseen=True)
         body = fields.body_of(item, fields.UPDATED_FIELDS)
         differing = fields.differences(body, reply.body)
         if differing:
@@ -272,13 +272,7 @@ class DeleteOrganizationConfiguration(ChangesThings[ConfigurationItem], Undoable
         return fields.things_in_organization(item.org, item.configuration_id)
 
     def steps(self, item: ConfigurationItem) -> Steps:
-        found = yield _look(item)
-        is_seen = found.status == 404 and (yield from presence.can_see(item.org))
-        if is_seen:
-            # a single 404 says so little that a second one has to say the same
-            found = yield _look(item, is_fresh=True)
-            if found.status == 404:
-                return unchanged({"id": item.configuration_id}, note="it is not there")
+        found = yield from presence.look_surely(_look(item))
         if found.status == 200:
             reply = yield Request(
                 method="DELETE",
@@ -289,19 +283,19 @@ class DeleteOrganizationConfiguration(ChangesThings[ConfigurationItem], Undoable
             )
             if reply.status != 404:
                 return succeeded({"id": item.configuration_id})
-            if (yield _look(item, is_fresh=True)).status == 200:
+            if (yield from presence.look_surely(_look(item, is_fresh=True))).status == 200:
                 message = f"configuration {item.configuration_id} is there, and this credential may not delete it"
                 return failed(ErrorCode.NOT_FOUND, message, http_status=404)
-            if is_seen or (yield from presence.can_see(item.org)):
-                return unchanged({"id": item.configuration_id}, note="it is not there")
+        if (yield from presence.can_see(item.org)):
+            return unchanged({"id": item.configuration_id}, note="it is not there")
         return _not_there(item)
 
     def settle(self, item: ConfigurationItem, lost: Lost) -> Settling:
-        found = yield _look(item, is_fresh=True)
+        found = yield from presence.look_surely(_look(item, is_fresh=True))
         if found.status == 200:
             return NotApplied("the configuration is still there")
         if not (yield from presence.can_see(item.org)):
-            return Undecided("the organization can't be seen any more")
+            return Undecided("the organization can't be seen any more", is_unseen=True)
         return succeeded({"id": item.configuration_id}, note="the answer was lost; the configuration is gone")
 
     def undo(self, item: ConfigurationItem, before: Any, result: Any) -> Undo | Irreversible:

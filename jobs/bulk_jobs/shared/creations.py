@@ -3,9 +3,11 @@
 A thing is new if the read before the request did not show its id, and this run has made no thing at its place since. If
 exactly one new thing is as asked for, in the platform's normal form, it is the one that was created. A new thing that
 is not as asked for may still be ours, shown in a form that was not foreseen: then the outcome is undecided, and nothing
-is sent again. Source: operations.md (policies U and K).
+is sent again. So it is where the list has nothing any more of what was there before: a gateway answers any request with
+an empty list. Source: operations.md (policies U and K).
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -82,15 +84,22 @@ def settled(
             form = f"; the platform writes its {otherwise} in a form of its own" if otherwise else ""
             return succeeded(shown(one), note=f"the answer was lost; {kind} that is as asked for is new{form}")
         case [_, *_]:
-            return _undecided("as asked for, and which of them is ours can't be told", equal, shown)
+            return _undecided("new and as asked for, and which of them is ours can't be told", equal, shown)
+    # a gateway that rounds long numbers gives a new thing the number of an old one
+    numbers = Counter(str(thing["id"]).casefold() for thing in things)
+    alike = [thing for thing in things if numbers[str(thing["id"]).casefold()] > 1 and not differences(thing)]
+    if not new and alike:
+        return _undecided("as asked for, under a number that several have", alike, shown)
+    if known and known.isdisjoint(str(thing["id"]).casefold() for thing in things):
+        return Undecided(f"of what was there before {kind} was to be created, nothing is listed any more")
     if not new:
         return NotApplied(f"{kind} that is new is not there")
     fields = ", ".join(sorted({field for thing in new for field in differences(thing)}))
     ours = "it" if len(new) == 1 else "one of them"
-    return _undecided(f"not as asked for ({fields}); {ours} may be ours, shown otherwise", new, shown)
+    return _undecided(f"new and not as asked for ({fields}); {ours} may be ours, shown otherwise", new, shown)
 
 
 def _undecided(why: str, things: Sequence[Thing], shown: Callable[[Thing], Any]) -> Undecided:
     *others, last = (str(thing["id"]) for thing in things)
     numbers = f"{', '.join(others)} and {last} are" if others else f"{last} is"
-    return Undecided(f"{numbers} new and {why}", found=[shown(thing) for thing in things])
+    return Undecided(f"{numbers} {why}", found=[shown(thing) for thing in things])

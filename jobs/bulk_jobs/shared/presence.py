@@ -1,10 +1,13 @@
-"""Whether an organization exists: no endpoint of the specification reads one, but an endpoint lists its rulesets.
+"""Whether a thing exists. Of an organization no endpoint of the specification tells, but one lists its rulesets.
 
-A 200 with a list of its own rulesets says that the organization exists; a 404 says that it does not, or that the
-credential may not see it. Source: specification, Rulesets; operations.md, 404 rule.
+A single 404 says too little, so that a second look has to say the same. A 200 with a list of its own rulesets says that
+an organization exists; a 404 says that it does not, or that the credential may not see it. Source: specification,
+Rulesets; operations.md, 404 rule.
 """
 
+import hashlib
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +17,13 @@ from bulk.proof import Proof
 from bulk_jobs.shared import normal_forms, proofs
 
 _RULESET = {"id": int, "name": str}
+
+
+def look_surely(look: Request) -> Generator[Request, Reply, Reply]:
+    """Return the answer to a look, or where it is a 404 that to a second one: a single 404 says too little, and every
+    second answer may come from a copy that is wrong."""
+    found = yield look
+    return (yield replace(look, is_fresh=True)) if found.status == 404 else found
 
 
 def can_see(org: str, pause_s: float = 0.0) -> Generator[Request, Reply, bool]:
@@ -31,6 +41,12 @@ def can_see(org: str, pause_s: float = 0.0) -> Generator[Request, Reply, bool]:
         proof=rulesets_of(org),
     )
     return reply.status == 200
+
+
+def can_see_any(org: str) -> Generator[Request, Reply, bool]:
+    """Return whether an organization that nobody has is seen as well: a gateway answers any request with an empty
+    list."""
+    return (yield from can_see(hashlib.sha256(org.encode()).hexdigest()[:32]))
 
 
 def rulesets_path(org: str) -> str:

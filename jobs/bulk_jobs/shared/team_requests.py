@@ -161,17 +161,18 @@ def read_assigned(
     return assigned, listing.flaw
 
 
-def can_see(item: TeamItem) -> Generator[Request, Reply, bool]:
-    """Return whether the team's list can be read (the canary), so that a 404 for an assignment means "not assigned"."""
+def lists_without(item: TeamItem, org: str) -> Generator[Request, Reply, bool]:
+    """Return whether the team's list can be read (the canary), so that a 404 for an assignment means "not assigned"; a
+    first page with the organization contradicts that 404."""
     reply = yield Request(
         method="GET",
         path=path(item),
-        query="per_page=1",
+        query=urls.query(per_page=pages.PER_PAGE),
         accept=_FOUND_OR_NOT,
         is_fresh=True,
         proof=ORGANIZATIONS,
     )
-    return reply.status == 200
+    return reply.status == 200 and org.casefold() not in by_login(reply.body)
 
 
 def proof_of(org: str) -> Proof:

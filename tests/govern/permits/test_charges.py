@@ -19,7 +19,7 @@ ANONYMOUS = {**OWN, "x-ratelimit-limit": "60", "x-ratelimit-remaining": "56", "x
 SILENT = {
     VerdictKind.UNAUTHORIZED: 401, VerdictKind.LOCKED_OUT: 403, VerdictKind.LIMITED_SECONDARY: 429,
     VerdictKind.UNEXPLAINED: 403, VerdictKind.THROTTLED: 429, VerdictKind.BUSY: 503, VerdictKind.SERVER_ERROR: 502,
-    VerdictKind.BAD_RESPONSE: 200,
+    VerdictKind.BAD_RESPONSE: 200, VerdictKind.ASTRAY: 404,
 }  # fmt: skip
 HEARD = {
     VerdictKind.ACCEPTED: 200, VerdictKind.REDIRECTED: 302, VerdictKind.REFUSED: 404, VerdictKind.LIMITED_PRIMARY: 403,

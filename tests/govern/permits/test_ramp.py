@@ -137,3 +137,12 @@ def test_a_good_answer_ends_the_waits_for_refusals_without_a_reason() -> None:
     wordless.in_row = 0
     wordless.served()
     assert [wordless.pause_s(is_newer=True) for _ in range(6)] == [0.0] * 4 + [1.0, 1.0]
+
+
+def test_a_front_end_that_leads_to_the_limits_has_not_lost_its_way() -> None:
+    """Where `/rate_limit` is answered, 404s of a front end in a row are no reason to wait; refusals of the platform
+    without a reason still are."""
+    for is_astray in (True, False):
+        wordless = Wordless(in_row=4, is_astray=is_astray)
+        wordless.limits_told()
+        assert wordless.pause_s(is_newer=True) == (0.0 if is_astray else 1.0)

@@ -2,6 +2,7 @@
 other."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from email.utils import formatdate
@@ -17,6 +18,10 @@ Make = Callable[[Guest, Ask, float], Course]
 """What becomes of one request."""
 
 PAGE = b"<html><body>We are back soon</body></html>"
+_THING = re.compile(
+    r"/repos/.*/contents/.+|/orgs/.*/(?:hooks|configurations)/\d+(?:/config)?|.*/teams/.*/organizations/.+"
+)
+"""One thing, which is not a list."""
 
 
 def right(guest: Guest, ask: Ask, now: float) -> Course:
@@ -122,6 +127,19 @@ def in_pages(moved: Literal["twice", "missed"]) -> Make:
     return make
 
 
+def blocked(guest: Guest, ask: Ask, now: float) -> Course:
+    """What is asked for by its name or number is a page of a front end; lists, and all else, are as they should be."""
+    answer = guest.platform.answer(ask, now)
+    is_thing = ask.is_read and _THING.fullmatch(ask.path) is not None
+    return Course(Answer(404, PAGE, (("content-type", "text/html"),)) if is_thing else answer)
+
+
+def in_pages_of_its_own(guest: Guest, ask: Ask, now: float) -> Course:
+    """A front end shows its own page for whatever the platform has not."""
+    answer = guest.platform.answer(ask, now)
+    return Course(Answer(404, PAGE, (("content-type", "text/html"),)) if answer.status == 404 else answer)
+
+
 def one_by_one(writes: tuple[Make, ...] = (), reads: tuple[Make, ...] = (), rest: Make = right) -> Script:
     """The first writes meet these, and the first reads after the first write those."""
 
@@ -133,6 +151,18 @@ def one_by_one(writes: tuple[Make, ...] = (), reads: tuple[Make, ...] = (), rest
         guest.notes[kind] = place + 1
         makes = reads if ask.is_read else writes
         return (makes[place] if place < len(makes) else rest)(guest, ask, now)
+
+    return script
+
+
+def from_the_first_write(make: Make, lasts_s: float) -> Script:
+    """Right at first; from the first write on all requests meet this, for so long (seconds); then right again."""
+
+    def script(guest: Guest, ask: Ask, now: float, number: int) -> Course:
+        if ask.is_read and "began" not in guest.notes:
+            return right(guest, ask, now)
+        began = guest.notes.setdefault("began", now)
+        return (make if now < began + lasts_s else right)(guest, ask, now)
 
     return script
 
@@ -265,6 +295,45 @@ def _clocks() -> Iterator[Way]:
     yield _scripted("clock: to and fro by a minute", dated(lambda now, n: now + 60.0 * (-1) ** n), well=True)
 
 
+def _front_ends() -> Iterator[Way]:
+    yield _scripted("front end: its own page for what is not there", for_ever(in_pages_of_its_own), well=True)
+    yield _scripted("front end: its own page for each thing", for_ever(blocked))
+    for name, answer in {"never came": never_came, "lost": lost, "404 not done": undone(404)}.items():
+        pages = one_by_one((answer,), rest=blocked)
+        yield _scripted(f"front end: {name}, then its own page for each thing", pages)
+
+
+FOR_A_WHILE: dict[str, Make] = {
+    "an empty list": done(200, b"[]"),
+    "404 page": done(404, PAGE),
+    "403 with a reason": done(403, b'{"message":"Must have admin rights."}'),
+    "422": done(422, b'{"message":"Validation Failed"}'),
+    "a page": done(200, PAGE),
+    "204": done(204, b""),
+    "502": done(502),
+}
+WHILE_S = 40.0
+"""Longer than anything is waited for before it is believed not to be there (seconds)."""
+
+
+def _for_a_while() -> Iterator[Way]:
+    for name, make in FOR_A_WHILE.items():
+        script = from_the_first_write(make, WHILE_S)
+        way = _scripted(f"for a while: all is done and answered {name}", script, is_denied=name[0] == "4")
+        yield replace(way, is_lasting=name[0] == "4")
+    for name, body in {"404": b'{"message":"Not Found"}', "200": b"[]", "404 page": PAGE}.items():
+        script = from_the_first_write(undone(int(name[:3]), body), WHILE_S)
+        way = _scripted(f"for a while: nothing is done, and all is answered {name}", script)
+        yield replace(way, shows_none=body == b"[]")
+
+
+def _half_wrong() -> Iterator[Way]:
+    absent = undone(404, b'{"message":"Not Found"}')
+    yield _scripted("half wrong: every second answer is a 404", for_ever(right, absent))
+    yield _scripted("half wrong: the first and every second one is a 404", for_ever(absent, right))
+    yield _scripted("half wrong: every third answer is a 404", for_ever(right, right, absent))
+
+
 def _scripted(name: str, script: Script, is_denied: bool = False, well: bool = False) -> Way:
     return Way(name, "scripted", None, "both", script=script, is_denied=is_denied, is_harmless=well)
 
@@ -280,4 +349,16 @@ def _statuses() -> Iterator[Way]:
 
 def ways() -> Iterator[Way]:
     """All of them."""
-    yield from (*_looks(), *_second(), *_denied(), *_parts(), *_desync(), *_pages(), *_clocks(), *_statuses())
+    yield from (
+        *_looks(),
+        *_second(),
+        *_denied(),
+        *_parts(),
+        *_desync(),
+        *_pages(),
+        *_clocks(),
+        *_front_ends(),
+        *_half_wrong(),
+        *_for_a_while(),
+        *_statuses(),
+    )

@@ -26,7 +26,7 @@ BODY = {field: value for field, value in NEW.items() if field != "enterprise"}
 BASELINE = {"id": 1001, "name": "Acme baseline"}
 MADE = {"id": 1002, "description": "", "dependabot_alerts": "disabled", **BODY}
 OTHER = {**MADE, "secret_scanning": "disabled", "code_scanning_default_setup_options": None}
-FREE, THERE, DIFFERENT = reply(body=[BASELINE]), reply(body=[BASELINE, MADE]), reply(body=[OTHER])
+FREE, THERE, DIFFERENT = reply(body=[BASELINE]), reply(body=[BASELINE, MADE]), reply(body=[BASELINE, OTHER])
 REFUSED = reply(400, {"message": "Validation Failed"})
 
 
@@ -163,7 +163,7 @@ def test_create_settled():
     assert settle(CREATE, NEW, before, FREE, method="POST").is_undone
     other = settle(CREATE, NEW, before, DIFFERENT, method="POST")
     assert (other.is_undecided, other.ended.found) == (True, [OTHER])
-    named_otherwise = settle(CREATE, NEW, before, reply(body=[{**MADE, "name": "Stri"}]), method="POST")
+    named_otherwise = settle(CREATE, NEW, before, reply(body=[BASELINE, {**MADE, "name": "Stri"}]), method="POST")
     assert named_otherwise.is_undecided
     assert settle(CREATE, NEW, [1002], THERE, method="POST").is_undecided
     assert settle(CREATE, NEW, UNSEEN, THERE, method="POST").is_undecided

@@ -42,6 +42,19 @@ def test_what_is_there_is_read():
     assert not driven.outcome.is_missing
 
 
+def test_a_404_of_what_is_listed_is_no_proof():
+    """One of the two answers is wrong: both are asked for again, past what is kept. It counted as missing."""
+    get, item, file = allowing("contents.get"), {**ITEM, "path": "CODEOWNERS"}, entry("CODEOWNERS")
+    whole, listed = {**file, "encoding": "base64", "content": "eA=="}, reply(body=[file])
+    lied = run(get, item, listed, reply(404), listed, reply(body=whole))
+    assert (lied.outcome.is_missing, lied.outcome.result) == (False, whole)
+    assert [request.is_fresh for request in lied.requests] == [False, False, True, False]
+    deleted = run(get, item, listed, reply(404), reply(body=[entry("README.md")]))
+    assert deleted.outcome.is_missing
+    both = run(get, item, listed, reply(404), listed, reply(404))
+    assert (both.outcome.kind, both.error.code) == (OutcomeKind.FAILED, "not_found")
+
+
 def test_a_listing_that_may_be_cut_is_no_proof():
     """Of 1,000 entries more may exist: the path is asked for as well, and its 404 is absence beside the listing."""
     get, entries = allowing("contents.get"), [entry(str(number)) for number in range(1_000)]

@@ -44,7 +44,7 @@ def test_with_a_sha_it_is_one_request():
     assert driven.outcome.result == RESULT
 
 
-@pytest.mark.parametrize("answers", [(ABSENT, ROOT, ABSENT), (ABSENT, EMPTY, EMPTY), (EMPTY,)])
+@pytest.mark.parametrize("answers", [(ABSENT, ABSENT, ROOT), (ABSENT, ABSENT, EMPTY), (ABSENT, EMPTY), (EMPTY,)])
 def test_what_is_not_there_is_unchanged(answers):
     """Absent, and the root of the branch can be listed (or the repository is empty)."""
     driven = run(DELETE, {**ITEM, "branch": "dev"}, *answers)
@@ -54,31 +54,51 @@ def test_what_is_not_there_is_unchanged(answers):
 
 def test_a_single_404_does_not_say_that_nothing_is_there():
     """What a second look shows is deleted."""
-    driven = run(DELETE, ITEM, ABSENT, ROOT, _file(OLD), reply(200, DELETED))
-    assert driven.shown()[2:] == [f"GET {URL}", f"DELETE {URL}"]
-    assert driven.requests[2].is_fresh
+    driven = run(DELETE, ITEM, ABSENT, _file(OLD), reply(200, DELETED))
+    assert driven.shown()[1:] == [f"GET {URL}", f"DELETE {URL}"]
+    assert [request.is_fresh for request in driven.requests[:2]] == [False, True]
     assert driven.outcome.result == RESULT
+
+
+def test_a_listing_that_shows_it_contradicts_every_404():
+    """Half of all looks were answered 404, and the listing in between showed the file: it counted as gone."""
+    shown, other = _folder(("old.txt", "file", OLD)), _folder(("new.txt", "file", OLD))
+    driven = run(DELETE, ITEM, ABSENT, ABSENT, shown)
+    assert (driven.error.code, "contradict" in driven.error.message) == (ErrorCode.NOT_FOUND, True)
+    assert settle(DELETE, ITEM, OLD, ABSENT, ABSENT, shown, method="DELETE").is_undecided
+    assert settle(DELETE, ITEM, OLD, ABSENT, ABSENT, other, method="DELETE").outcome.kind is OutcomeKind.SUCCEEDED
+
+
+def test_the_folder_of_a_file_tells_more_than_the_root():
+    """It is listed, and only where there is no such folder the root."""
+    below = {**ITEM, "path": "docs/old.txt"}
+    listed = run(DELETE, below, ABSENT, ABSENT, _folder(("new.txt", "file", OLD)))
+    assert listed.shown()[2:] == ["GET /repos/acme-eng/api/contents/docs"]
+    gone = run(DELETE, below, ABSENT, ABSENT, reply(404), ROOT)
+    assert gone.shown()[2:] == ["GET /repos/acme-eng/api/contents/docs", "GET /repos/acme-eng/api/contents"]
+    assert {listed.outcome.kind, gone.outcome.kind} == {OutcomeKind.UNCHANGED}
 
 
 def test_a_404_may_be_a_lack_of_permission():
     """Where the root can't be listed either, it is not claimed that the file is gone."""
-    driven = run(DELETE, ITEM, ABSENT, reply(404))
+    driven = run(DELETE, ITEM, ABSENT, ABSENT, reply(404))
     assert driven.error.code is ErrorCode.NOT_FOUND
     assert "permission" in driven.error.message
 
 
 def test_a_404_to_the_delete_itself():
     """With a sha the 404 comes from the DELETE: unchanged where the file is not there beside a root that is."""
-    gone = run(DELETE, WITH_SHA, reply(404), ABSENT, ROOT)
+    gone = run(DELETE, WITH_SHA, reply(404), ABSENT, ABSENT, ROOT)
     assert gone.outcome.kind is OutcomeKind.UNCHANGED
-    assert gone.requests[1].is_fresh
-    assert run(DELETE, WITH_SHA, reply(404), ABSENT, reply(404)).error.code is ErrorCode.NOT_FOUND
+    assert all(request.is_fresh for request in gone.requests[1:])
+    assert run(DELETE, WITH_SHA, reply(404), ABSENT, ABSENT, reply(404)).error.code is ErrorCode.NOT_FOUND
     assert run(DELETE, WITH_SHA, reply(404), EMPTY).outcome.kind is OutcomeKind.UNCHANGED
 
 
 @pytest.mark.parametrize("there", [OLD, THIRD])
 def test_a_404_while_the_file_is_there(there):
     """Who may read a file and not delete it is told 404: the file itself is looked at before that is believed."""
+    assert "is there" in run(DELETE, WITH_SHA, reply(404), ABSENT, _file(there)).error.message
     driven = run(DELETE, WITH_SHA, reply(404), _file(there))
     assert (driven.error.code, driven.outcome.http_status) == (ErrorCode.NOT_FOUND, 404)
     assert "is there" in driven.error.message
@@ -112,10 +132,12 @@ def test_a_sha_means_that_blob_alone():
 
 
 def test_gone_after_a_conflict():
-    """Somebody else deleted it meanwhile: unchanged."""
-    assert run(DELETE, WITH_SHA, reply(409, CONFLICT), ABSENT, ROOT).outcome.kind is OutcomeKind.UNCHANGED
-    twice = run(DELETE, ITEM, _file(OLD), reply(409, CONFLICT), _file(THIRD), reply(404), ABSENT, ROOT)
+    """Somebody else deleted it meanwhile: unchanged, where two looks say so; a single one said it of another blob."""
+    assert run(DELETE, WITH_SHA, reply(409, CONFLICT), ABSENT, ABSENT, ROOT).outcome.kind is OutcomeKind.UNCHANGED
+    twice = run(DELETE, ITEM, _file(OLD), reply(409, CONFLICT), _file(THIRD), reply(404), ABSENT, ABSENT, ROOT)
     assert twice.outcome.kind is OutcomeKind.UNCHANGED
+    lied = run(DELETE, WITH_SHA, reply(409, CONFLICT), ABSENT, _file(THIRD))
+    assert lied.error.code is ErrorCode.CONFLICT
 
 
 def test_what_rules_refuse_is_not_sent_again():
@@ -133,10 +155,10 @@ def test_a_symlink_is_named():
 
 def test_settled_as_applied():
     """Gone, beside a root that can be listed: succeeded."""
-    driven = settle(DELETE, {**ITEM, "branch": "dev"}, OLD, ABSENT, ROOT, method="DELETE")
+    driven = settle(DELETE, {**ITEM, "branch": "dev"}, OLD, ABSENT, ABSENT, ROOT, method="DELETE")
     assert driven.outcome.kind is OutcomeKind.SUCCEEDED
     assert driven.outcome.result["sha"] == OLD
-    assert driven.shown() == [f"GET {URL}?ref=dev", "GET /repos/acme-eng/api/contents?ref=dev"]
+    assert driven.shown() == [f"GET {URL}?ref=dev", f"GET {URL}?ref=dev", "GET /repos/acme-eng/api/contents?ref=dev"]
     assert settle(DELETE, ITEM, OLD, EMPTY).outcome.kind is OutcomeKind.SUCCEEDED
 
 
@@ -164,7 +186,7 @@ def test_settled_where_a_symlink_is_still_there():
 
 def test_a_404_alone_proves_nothing():
     """Neither the file nor the root of its branch: undecided."""
-    assert settle(DELETE, ITEM, OLD, ABSENT, reply(404)).is_undecided
+    assert settle(DELETE, ITEM, OLD, ABSENT, ABSENT, reply(404)).is_undecided
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,18 @@ def test_raw_and_html_give_size_and_hash(media_type):
 
 
 @pytest.mark.parametrize("media_type", ["raw", "html"])
+def test_an_answer_without_bytes_is_an_empty_file_only_where_the_object_says_so(media_type):
+    """An empty 200, as to HEAD, counted as an empty file: the object has its size, and they are asked for again."""
+    item, nothing = {**ITEM, "media_type": media_type}, reply(body=b"")
+    empty = run(GET, item, nothing, reply(body={**FILE, "size": 0, "content": ""}))
+    assert (empty.outcome.kind, empty.outcome.result["size"], empty.outcome.payload) == (OutcomeKind.SUCCEEDED, 0, b"")
+    lost = run(GET, item, nothing, reply(body=FILE), reply(body=b"# Hi"))
+    assert (lost.outcome.payload, lost.requests[2].is_fresh) == (b"# Hi", True)
+    twice = run(GET, item, nothing, reply(body=FILE), nothing, reply(body=FILE))
+    assert twice.error.code is ErrorCode.BAD_RESPONSE
+
+
+@pytest.mark.parametrize("media_type", ["raw", "html"])
 def test_a_long_body_stays_in_its_file(media_type):
     """A body that came by way of a file gives the same result, and the file is the payload."""
     answer = reply(body=LONG, headers={"content-type": "application/vnd.service.raw+json"})
@@ -92,7 +104,7 @@ def test_a_long_body_after_the_object_form_stays_in_its_file():
     assert driven.outcome.payload is LONG
 
 
-@pytest.mark.parametrize(("media_type", "body"), [("json", FILE), ("object", FILE), ("raw", b""), ("html", b"<p>")])
+@pytest.mark.parametrize(("media_type", "body"), [("json", FILE), ("object", FILE), ("raw", b"# Hi"), ("html", b"<p>")])
 def test_a_304_is_unchanged_and_has_its_result(media_type, body):
     """An answer from the store ends as unchanged, with the same result as the first time."""
     fresh = run(GET, {**ITEM, "media_type": media_type}, reply(body=body)).outcome

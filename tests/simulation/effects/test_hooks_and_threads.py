@@ -142,7 +142,7 @@ def test_a_run_that_waits_for_a_poll_can_be_stopped(folder: Path) -> None:
 @pytest.mark.parametrize("skew_s", [0.0, 86_400.0, -86_400.0])
 def test_the_moment_is_that_of_the_first_start(folder: Path, skew_s: float) -> None:
     """By the platform's clock, whatever this machine's says; a retry an hour later asks for the same moment."""
-    refusals = iter([answer(404, b"{}", "application/json")])
+    refusals = iter([answer(404, b'{"message":"No"}', "application/json")])
 
     def fate_of(exchange: Exchange) -> Fate:
         return next(refusals, FINE) if exchange.is_write else FINE

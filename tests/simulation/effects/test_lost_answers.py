@@ -112,8 +112,8 @@ def test_answers_that_are_always_lost(folder: Path, write: str) -> None:
 
 
 def _most_s(write: str) -> float:
-    """How long settling may take (seconds): two looks at notifications are a poll interval apart."""
-    return TIMEOUT_S + 2 * SETTLE_S + POLL_INTERVAL_S * (WRITES[write].operation == "notification.mark-read")
+    """How long settling may take (seconds): three looks at notifications are two poll intervals apart."""
+    return TIMEOUT_S + 2 * SETTLE_S + 2 * POLL_INTERVAL_S * (WRITES[write].operation == "notification.mark-read")
 
 
 @dataclass(frozen=True, slots=True)

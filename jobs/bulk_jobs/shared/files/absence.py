@@ -2,11 +2,11 @@
 
 A 404 alone is not proof, because it also means that there is no such repository or branch, or no permission. A listing
 of the folder proves absence, and a listing that has not changed costs nothing, while a 404 costs each time. So the
-folders are listed from the root on, and the path itself is asked for where the last listing shows it. Source:
-operations.md, 404 rule.
+folders are listed from the root on, and the path itself is asked for where the last listing shows it. Where it is not
+found then, one of the two answers is wrong, and both are asked for again. Source: operations.md, 404 rule.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,29 +30,33 @@ class _Folder:
     is_cut: bool = False
 
 
-def of_content(owner: str, repo: str, path: str, ref: str | None, steps: Steps) -> Steps:
+def of_content(owner: str, repo: str, path: str, ref: str | None, steps: Callable[[], Steps]) -> Steps:
     """Return the outcome of a read of `path`; it is `missing` where the path is proven not to exist.
 
     Args:
-        steps: the steps of the read itself.
+        steps: returns the steps of the read itself.
     """
     *folders, name = path.split("/")
-    is_unchanged, is_proven = True, False
-    for depth, wanted in enumerate([*folders, name]) if path else ():
-        folder = yield from _list(owner, repo, "/".join(folders[:depth]), ref)
-        if folder.entries is None:
-            break
-        is_proven, is_unchanged = True, is_unchanged and folder.is_unchanged
-        kind = folder.entries.get(wanted)
-        if kind is None and not folder.is_cut:
-            steps.close()
-            return missing(is_unchanged=is_unchanged)
-        if kind != "dir":  # the file itself, a link, or an entry that a cut listing may have left out
-            break
-    ended = yield from _read(steps)
-    if isinstance(ended, Outcome):
-        return ended
-    return missing(is_unchanged=False) if is_proven or refusals.is_empty_repository(ended) else _not_found(ended)
+    for is_fresh in (False, True):
+        is_unchanged, is_proven, kind = True, False, None
+        for depth, wanted in enumerate([*folders, name]) if path else ():
+            folder = yield from _list(owner, repo, "/".join(folders[:depth]), ref, is_fresh=is_fresh)
+            kind = None
+            if folder.entries is None:
+                break
+            is_proven, is_unchanged = True, is_unchanged and folder.is_unchanged
+            kind = folder.entries.get(wanted)
+            if kind is None and not folder.is_cut:
+                return missing(is_unchanged=is_unchanged)
+            if kind != "dir":  # the file itself, a link, or an entry that a cut listing may have left out
+                break
+        ended = yield from _read(steps())
+        if isinstance(ended, Outcome):
+            return ended
+        if kind is None:
+            is_absent = is_proven or refusals.is_empty_repository(ended)
+            return missing(is_unchanged=False) if is_absent else _not_found(ended)
+    return failed(ErrorCode.NOT_FOUND, "its folder lists it, and yet it is not found, twice", http_status=404)
 
 
 def of_readme(owner: str, repo: str, ref: str | None, steps: Steps) -> Steps:
@@ -83,12 +87,15 @@ def _not_found(reply: Reply) -> Outcome:
     return failed(ErrorCode.NOT_FOUND, refusals.message_of(reply), http_status=404)
 
 
-def _list(owner: str, repo: str, folder: str, ref: str | None) -> Generator[Request, Reply, _Folder]:
+def _list(
+    owner: str, repo: str, folder: str, ref: str | None, *, is_fresh: bool = False
+) -> Generator[Request, Reply, _Folder]:
     reply = yield Request(
         method="GET",
         path=contents_url(owner, repo, folder),
         query=urls.query(ref=ref),
         accept=_SEEN,
+        is_fresh=is_fresh,
         proof=file_proofs.of_directory(file_proofs.of_place(owner, repo, folder)),
     )
     body: Any = reply.body

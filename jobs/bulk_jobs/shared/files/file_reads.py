@@ -56,8 +56,7 @@ def fetch(
     """
     media = _MEDIA[media_type]
     if media in _AS_BYTES:
-        reply = yield _as_bytes(path, query, media)
-        return _bytes_outcome(reply, media, known)
+        return (yield from _bytes_alone(path, query, media, known, proof))
     for is_fresh in (False, True):
         reply = yield Request(
             method="GET",
@@ -91,6 +90,20 @@ def fetch(
         ErrorCode.BAD_RESPONSE,
         f"the bytes that came are not the blob {described['sha']} of which the platform speaks, twice",
     )
+
+
+def _bytes_alone(path: str, query: str, media: Media, known: dict[str, Any], proof: Proof) -> Steps:
+    """Read a file as raw or html. An answer without bytes may have lost them: the file object shows whether it has."""
+    for is_fresh in (False, True):
+        reply = yield _as_bytes(path, query, media, is_fresh=is_fresh)
+        if reply.status != 200 or reply.body != b"":
+            return _bytes_outcome(reply, media, known)
+        described = yield Request(
+            method="GET", path=path, query=query, accept=_SEEN, dates_hold=True, proof=proof, is_fresh=is_fresh
+        )
+        if isinstance(described.body, dict) and described.body.get("size") == 0:
+            return _bytes_outcome(reply, media, known)
+    return failed(ErrorCode.BAD_RESPONSE, "an answer without bytes came, twice, and the file is not empty")
 
 
 def _as_bytes(path: str, query: str, media: Media, *, is_fresh: bool = False) -> Request:

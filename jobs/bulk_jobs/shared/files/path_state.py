@@ -107,9 +107,24 @@ def can_see(owner: str, repo: str, branch: str | None) -> Generator[Request, Rep
     return reply.status == 200 or refusals.is_empty_repository(reply)
 
 
+def is_surely_absent(owner: str, repo: str, path: str, branch: str | None) -> Generator[Request, Reply, bool]:
+    """Return whether a 404 for `path` means absence: its folder can be listed, or the root where there is no such
+    folder, and does not show it."""
+    folder, _, name = path.rpartition("/")
+    reply = yield _list(owner, repo, folder, branch)
+    if reply.status == 404 and folder:
+        return (yield from can_see(owner, repo, branch))
+    if reply.status == 200:
+        return all(entry.get("name") != name for entry in reply.body)
+    return refusals.is_empty_repository(reply)
+
+
 def unseen(path: str) -> str:
-    """Return the message for a 404 of `path` where the canary can't be read either."""
-    return f"neither {path} nor the root of its branch can be read: no such repository or branch, or no permission"
+    """Return the message for a 404 of `path` where no listing says the same."""
+    return (
+        f"{path} is not found, and no listing says the same: no such repository or branch, no permission, or answers "
+        "that contradict each other"
+    )
 
 
 def link_sha(owner: str, repo: str, path: str, branch: str | None) -> Generator[Request, Reply, str | None]:

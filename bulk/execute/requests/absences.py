@@ -1,0 +1,78 @@
+"""What a 404 without the platform's message says: nothing, unless this platform shows that it answers so.
+
+The platform gives a message with each refusal. A 404 without one is a front end's: it has lost the way to the platform,
+or keeps a path to itself, or puts a page of its own in the place of every 404. Only the last of these means that
+something is not there. So a repository that certainly is not there is asked for. Where the platform's own 404 ever
+comes, those without a message prove nothing. Where three probes in a row bring none, they count as the platform's own:
+after two that say the same, if others were served between the probes; else after all tries of an item. Source:
+failures.md row 2.
+"""
+
+import random
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from bulk.execute.requests.context import Tried
+from bulk.model import Reply, Request
+from bulk.platform.classification import Verdict, VerdictKind
+
+PROBES = 3
+"""How many probes in a row have to bring a 404 without a message (count)."""
+PROBE_EVERY_S = 1.0
+TRIES = 2
+"""How many 404s without a message an item needs where this platform answers so (count)."""
+
+_ACCEPTED, _REFUSED = Verdict(VerdictKind.ACCEPTED), Verdict(VerdictKind.REFUSED)
+_PROBE_ACCEPTS = frozenset((404,))
+
+
+class Absences:
+    """What this run has seen of 404s. `dice`: the random numbers for names that nobody has."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self._dice = dice
+        self._has_own = False  # whether the platform's own 404 has come
+        self._alike = self._amid_good = self._good = 0
+        self._next_at = 0.0
+        self._asking = anyio.Lock()
+
+    @property
+    def are_bare(self) -> bool:
+        """Whether this platform's front end answers so for what is not there, while others are served."""
+        return self._amid_good >= PROBES - 1 and not self._has_own
+
+    def is_enough(self, tries: int) -> bool:
+        """Return whether this many 404s without a message (count) are the last word of a read."""
+        return tries >= TRIES and self.are_bare
+
+    def told(self, verdict: Verdict, reply: Reply) -> Verdict:
+        """Return what budgets and pauses are told of an answer; note a 404 of the platform itself."""
+        if reply.status != 404:
+            return verdict
+        self._has_own = self._has_own or (isinstance(reply.body, dict) and bool(reply.body.get("message")))
+        return _REFUSED if self.are_bare and verdict.kind is VerdictKind.ASTRAY else verdict
+
+    async def learn(self, ask: Callable[[Request], Awaitable[Tried]], good: int, now: float) -> None:
+        """Ask for something that is not there, unless it is known how that is answered, or was asked just now.
+
+        Args:
+            ask: sends a request once. good: good answers to any item so far (count). now: monotonic seconds.
+        """
+        if self._has_own or self.are_bare or now < self._next_at or self._asking.locked():
+            return
+        async with self._asking:
+            name = f"{self._dice.getrandbits(128):032x}"
+            path = f"/repos/{name}/{name}/readme"
+            tried = await ask(Request(method="GET", path=path, accept=_PROBE_ACCEPTS, is_fresh=True))
+            self._next_at = now + PROBE_EVERY_S
+            if not tried.is_bare:
+                self._alike = self._amid_good = 0
+                return
+            self._amid_good += bool(self._alike) and good > self._good
+            self._alike, self._good = self._alike + 1, good
+
+    def believed(self, request: Request, tried: Tried) -> Tried:
+        """Return how a read ends after all its tries: with its 404 where the operation wants that and it counts."""
+        counts = tried.is_bare and 404 in request.accept and self._alike >= PROBES and not self._has_own
+        return Tried(tried.reply, _ACCEPTED) if counts else tried
