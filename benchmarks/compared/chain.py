@@ -58,7 +58,7 @@ def chain_us(*, is_write: bool) -> float:
     """The CPU time of leaves and links for an item (microseconds), the best of several rounds."""
     indexes = range(GROUP)
     lines, lengths = encode_all(map(finished, indexes))
-    intents = [rows.intent_row(intent(index)) for index in indexes] if is_write else []
+    intents = rows.intent_rows([intent(index) for index in indexes]) if is_write else []
     items = [(0, index) for index in indexes]
     with contextlib.closing(sqlite3.connect(":memory:")) as database:
         database.execute("CREATE TABLE links (number INTEGER PRIMARY KEY, head BLOB NOT NULL, leaves BLOB NOT NULL)")
@@ -68,7 +68,7 @@ def chain_us(*, is_write: bool) -> float:
             if intents:  # they are durable before anything is sent
                 chain.add(database, digests.row_leaves(digests.LeafKind.INTENT, intents))
                 chain.accept()
-            chain.add(database, digests.line_leaves(items, digests.line_digests(lines, lengths)))
+            chain.add(database, digests.ended_leaves((), items, digests.line_digests(lines, lengths)))
             chain.accept()
 
         best = math.inf

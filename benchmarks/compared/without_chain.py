@@ -16,7 +16,7 @@ def _no_leaves(*_: object) -> list[bytes]:
 def leave_out_the_chain() -> None:
     """Let no leaf and no link be made from now on."""
     chain.row_leaves = _no_leaves  # type: ignore[assignment]
-    chain.line_leaves = _no_leaves  # type: ignore[assignment]
+    chain.ended_leaves = _no_leaves  # type: ignore[assignment]
 
 
 if __name__ == "__main__":

@@ -140,9 +140,8 @@ class Ledger:
             position = self._append(lines) if lines else self._file.end
             outcomes, sums = rows.outcome_rows(records, lengths, position, self._words)
             opened = {(intent.job, intent.index) for intent in intents}
-            is_open = bool(opened or self._open)
             intent_rows, before_rows = rows.intent_rows(intents), rows.before_rows(records)
-            closed = [key for key in rows.closing(records) if key in self._open or key in opened] if is_open else []
+            closed = rows.closing(records, self._open, opened)
             withdrawn = [key for key in rows.withdrawn(batch) if key in self._open and key not in opened]
             try:
                 with self._transaction() as connection:

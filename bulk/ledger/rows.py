@@ -1,7 +1,7 @@
 """Turns entries into rows of the ledger's tables and back. Each query is small; schema.sql explains the columns."""
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -151,12 +151,21 @@ def intent_rows(intents: Sequence[Intent]) -> list[tuple[Any, ...]]:
     ]
 
 
-def closing(records: Sequence[Record]) -> list[tuple[int, int]]:
-    """Return job and index of each item whose outcome closes its intent, if it has one."""
+def closing(
+    records: Sequence[Record], open_keys: Collection[tuple[int, int]], opened: Collection[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Return job and index of each item whose outcome closes its intent.
+
+    Args:
+        open_keys: the items that had an intent before. opened: those that got one with this group.
+    """
+    if not open_keys and not opened:
+        return []
     return [
-        (record.job, record.finished.index)
+        key
         for record in records
         if record.finished.outcome is not OutcomeKind.UNKNOWN and not record.may_arrive_late
+        if (key := (record.job, record.finished.index)) in open_keys or key in opened
     ]
 
 

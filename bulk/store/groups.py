@@ -44,7 +44,7 @@ class Group:
         records = [entry for entry in batch if type(entry) is Record]
         self.opened = latest.keys()
         withdrawn = [key for key in rows.withdrawn(batch) if key in open_keys and key not in latest]
-        self.closed = [key for key in rows.closing(records) if key in open_keys or key in latest] + withdrawn
+        self.closed = rows.closing(records, open_keys, self.opened) + withdrawn
         intents = _intent_columns([*latest.values()], shard_of)
         lines, outcomes, sums = _outcome_columns(records, shard_of, words)
         shards = {*intents[2], *outcomes[2], *(shard_of(*key) for key in withdrawn)}
