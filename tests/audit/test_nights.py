@@ -318,7 +318,9 @@ def test_a_clock_that_is_wrong_for_a_night_takes_no_tables_away(nights):
     history.prune(30, keep_s, now + 2 * year_s)
     assert len(nights.sql("SELECT DISTINCT run FROM items")) == 3
     first, *others = history.nights
-    later = [msgspec.structs.replace(first, run=f"{first.run}-{n}", at=iso_utc(now + 2 * year_s)) for n in range(2, 6)]
+    # Names of a day of their own: nights of one second are told apart by the numbers at the end of their names.
+    names = [f"files-20990101T000000-{number}" for number in range(2, 6)]
+    later = [msgspec.structs.replace(first, run=name, at=iso_utc(now + 2 * year_s)) for name in names]
     history.nights = (first, *others, *later)
     history.prune(30, keep_s, now + 2 * year_s)
     assert [night.run for night in history.nights] == [night.run for night in later]

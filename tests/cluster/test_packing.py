@@ -8,11 +8,12 @@ import pytest
 
 from bulk.bundle.checked import load_checked
 from bulk.check.checking import check
-from bulk.cluster import packing, submission
+from bulk.cluster import packing
 from bulk.cluster.packing import packed, refuse_what_stays_here, unpacked
 from bulk.cluster.submission import Submitted, followed, submit_manifest
 from bulk.engine.origin import Origin
 from bulk.errors import RunDirectoryError, UsageError
+from bulk.ledger import directory
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.status import RunStatus, Silence
 from bulk.store import address
@@ -117,7 +118,7 @@ def test_manifests_of_one_name_and_second_are_two_runs(
     shared_store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each gets a name of its own, and the same one again is the run that there is."""
-    monkeypatch.setattr(submission, "iso_utc", lambda _: "2026-11-25T08:00:00Z")
+    monkeypatch.setattr(directory, "iso_utc", lambda _: "2026-11-25T08:00:00Z")
 
     async def submitted(login: str) -> tuple[str, bool]:
         (tmp_path / "named.yaml").write_text(MANIFEST.replace("orgs.csv", f"[{{login: {login}, admin: me}}]"))
