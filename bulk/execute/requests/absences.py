@@ -28,11 +28,18 @@ _PROBE_ACCEPTS = frozenset((404,))
 
 
 class Absences:
-    """What this run has seen of 404s. `dice`: the random numbers for names that nobody has."""
+    """What this run has seen of 404s.
+
+    Args:
+        dice: the random numbers for names that nobody has.
+
+    Attributes:
+        has_own: a 404 of the platform itself has come.
+    """
 
     def __init__(self, dice: random.Random) -> None:
         self._dice = dice
-        self._has_own = False  # whether the platform's own 404 has come
+        self.has_own = False
         self._alike = self._amid_good = self._good = 0
         self._next_at = 0.0
         self._asking = anyio.Lock()
@@ -40,17 +47,15 @@ class Absences:
     @property
     def are_bare(self) -> bool:
         """Whether this platform's front end answers so for what is not there, while others are served."""
-        return self._amid_good >= PROBES - 1 and not self._has_own
+        return self._amid_good >= PROBES - 1 and not self.has_own
 
     def is_enough(self, tries: int) -> bool:
         """Return whether this many 404s without a message (count) are the last word of a read."""
         return tries >= TRIES and self.are_bare
 
     def told(self, verdict: Verdict, reply: Reply) -> Verdict:
-        """Return what budgets and pauses are told of an answer; note a 404 of the platform itself."""
-        if reply.status != 404:
-            return verdict
-        self._has_own = self._has_own or (isinstance(reply.body, dict) and bool(reply.body.get("message")))
+        """Return what budgets and pauses are told of a 404; note one of the platform itself."""
+        self.has_own = self.has_own or (isinstance(reply.body, dict) and bool(reply.body.get("message")))
         return _REFUSED if self.are_bare and verdict.kind is VerdictKind.ASTRAY else verdict
 
     async def learn(self, ask: Callable[[Request], Awaitable[Tried]], good: int, now: float) -> None:
@@ -59,7 +64,7 @@ class Absences:
         Args:
             ask: sends a request once. good: good answers to any item so far (count). now: monotonic seconds.
         """
-        if self._has_own or self.are_bare or now < self._next_at or self._asking.locked():
+        if self.has_own or self.are_bare or now < self._next_at or self._asking.locked():
             return
         async with self._asking:
             name = f"{self._dice.getrandbits(128):032x}"
@@ -74,5 +79,5 @@ class Absences:
 
     def believed(self, request: Request, tried: Tried) -> Tried:
         """Return how a read ends after all its tries: with its 404 where the operation wants that and it counts."""
-        counts = tried.is_bare and 404 in request.accept and self._alike >= PROBES and not self._has_own
+        counts = tried.is_bare and 404 in request.accept and self._alike >= PROBES and not self.has_own
         return Tried(tried.reply, _ACCEPTED) if counts else tried

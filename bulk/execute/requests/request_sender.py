@@ -171,8 +171,10 @@ class RequestSender:
                 self._clock.monotonic(),
             )
             verdict = self._own_limits.judged(request, verdict, reply, good, in_flight, now)
-        rate, told = self._reads if request.effect is _READ else self._writes, self._absences.told(verdict, reply)
+        rate = self._reads if request.effect is _READ else self._writes
         rate.answers += 1
+        is_new = reply.status == 404 and not self._absences.has_own
+        told = self._absences.told(verdict, reply) if is_new else verdict
         if told.kind is not _ACCEPTED and (is_sure := may_be_too_fast(told, reply)) is not None:
             rate.refused(permit.granted, self._clock.monotonic(), is_sure=is_sure)
         self._governor.answered(permit, answer, told)

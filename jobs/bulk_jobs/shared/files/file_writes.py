@@ -33,7 +33,7 @@ from bulk.proof import Proof
 from bulk_jobs import accesses
 from bulk_jobs.shared import names, refusals
 from bulk_jobs.shared.files import blobs, file_undo
-from bulk_jobs.shared.files.path_state import PathState, contents_url, is_surely_absent, link_sha, look, unseen
+from bulk_jobs.shared.files.path_state import PathState, can_see, contents_url, link_sha, look, unseen
 
 LARGEST = "the platform takes at most 100 MB"
 
@@ -272,7 +272,7 @@ def look_first(item: Any, steps: Callable[[str | None], Steps]) -> Steps:
     if found.obstacle:
         return conflict(f"{item.path} is {found.obstacle}, and no file")
     is_seen = not found.is_absent or found.is_visible_absence
-    if not is_seen and not (yield from is_surely_absent(item.owner, item.repo, item.path, item.branch)):
+    if not is_seen and not (yield from can_see(item.owner, item.repo, item.branch)):
         return failed(ErrorCode.NOT_FOUND, unseen(item.path), http_status=404)
     ours = blobs.blob_sha(blobs.decode(item.content or "")) if is_write else None
     before = item.sha.lower() if item.sha is not None else None

@@ -121,10 +121,7 @@ def is_surely_absent(owner: str, repo: str, path: str, branch: str | None) -> Ge
 
 def unseen(path: str) -> str:
     """Return the message for a 404 of `path` where no listing says the same."""
-    return (
-        f"{path} is not found, and no listing says the same: no such repository or branch, no permission, or answers "
-        "that contradict each other"
-    )
+    return f"no listing confirms that {path} is not there: no such repository or branch, or no permission"
 
 
 def link_sha(owner: str, repo: str, path: str, branch: str | None) -> Generator[Request, Reply, str | None]:
