@@ -79,6 +79,19 @@ def test_the_folder_of_a_file_tells_more_than_the_root():
     assert {listed.outcome.kind, gone.outcome.kind} == {OutcomeKind.UNCHANGED}
 
 
+@pytest.mark.parametrize(
+    "above",
+    [
+        {"type": "file", "path": "docs", "url": "/repos/acme-eng/api/contents/docs", "sha": OLD, "size": 3},
+        {"type": "dir", "entries": [{"type": "file", "name": "new.txt"}]},
+    ],
+)
+def test_a_file_in_the_place_of_the_folder_has_nothing_below(above):
+    """The folder that a path names may be a file, or be shown in the form of an object."""
+    driven = run(DELETE, {**ITEM, "path": "docs/old.txt"}, ABSENT, ABSENT, reply(body=above))
+    assert driven.outcome.kind is OutcomeKind.UNCHANGED
+
+
 def test_a_404_may_be_a_lack_of_permission():
     """Where the root can't be listed either, it is not claimed that the file is gone."""
     driven = run(DELETE, ITEM, ABSENT, ABSENT, reply(404))

@@ -116,6 +116,7 @@ class Planning:
             how = code or line["outcome"]
             ended[how] = ended.get(how, 0) + 1
             about = f"{line['job']} {line['item']}: {verdict}, then {how}, {line['error']}"
+            assert code != "bad_response", about
             if code == "dependency_failed" or verdict not in SEEN or self._is_elsewhere(line["item"]):
                 continue
             if any(map(moved.__contains__, things)):

@@ -108,14 +108,15 @@ def can_see(owner: str, repo: str, branch: str | None) -> Generator[Request, Rep
 
 
 def is_surely_absent(owner: str, repo: str, path: str, branch: str | None) -> Generator[Request, Reply, bool]:
-    """Return whether a 404 for `path` means absence: its folder can be listed, or the root where there is no such
-    folder, and does not show it."""
+    """Return whether a 404 for `path` means absence: its folder can be read, or the root where there is no such folder,
+    and does not show it. Where a file is in the place of that folder, nothing is below it."""
     folder, _, name = path.rpartition("/")
-    reply = yield _list(owner, repo, folder, branch)
+    reply = yield _list(owner, repo, folder, branch, may_be_file=bool(folder))
     if reply.status == 404 and folder:
         return (yield from can_see(owner, repo, branch))
     if reply.status == 200:
-        return all(entry.get("name") != name for entry in reply.body)
+        entries = reply.body if isinstance(reply.body, list) else reply.body.get("entries", ())
+        return all(entry["name"] != name for entry in entries)
     return refusals.is_empty_repository(reply)
 
 
@@ -138,15 +139,16 @@ def link_sha(owner: str, repo: str, path: str, branch: str | None) -> Generator[
     return None
 
 
-def _list(owner: str, repo: str, folder: str, branch: str | None) -> Request:
+def _list(owner: str, repo: str, folder: str, branch: str | None, *, may_be_file: bool = False) -> Request:
     """Return the request for a fresh listing of a folder; empty: of the root."""
+    proof_of = file_proofs.of_path_state if may_be_file else file_proofs.of_directory
     return Request(
         method="GET",
         path=contents_url(owner, repo, folder),
         query=urls.query(ref=branch),
         accept=_FOUND_OR_NOT,
         is_fresh=True,
-        proof=file_proofs.of_directory(file_proofs.of_place(owner, repo, folder)),
+        proof=proof_of(file_proofs.of_place(owner, repo, folder)),
     )
 
 
