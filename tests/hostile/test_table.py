@@ -137,6 +137,18 @@ def test_what_is_missing_behind_a_front_end_takes_no_long_waits(tmp_path) -> Non
     assert sum(ask.path != "/rate_limit" for _, ask in cell.guest.heard) < 3.5 * MISSING
 
 
+def _without_webhooks(state: State, at: float) -> None:
+    for key, _ in [*state.under(("hook",), at)]:
+        state.set(key, None, at)
+
+
+def test_an_empty_list_of_a_gateway_that_answers_everything_is_no_empty_place() -> None:
+    """No webhook was there before either, so that the list alone contradicts nothing: it was sent three times."""
+    way = named("for a while: all is done and answered an empty list")
+    tried = try_way(way, [replace(_row("webhook.create"), prepare=_without_webhooks)])
+    assert (list(tried.wrong()), tried.outcomes()) == ([], Counter(unknown=1))
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("name", [way.name for way in WAYS])
 def test_no_wrong_answer_of_any_kind_makes_the_engine_lie(name: str) -> None:

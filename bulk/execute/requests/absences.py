@@ -49,6 +49,11 @@ class Absences:
         """Whether this platform's front end answers so for what is not there, while others are served."""
         return self._amid_good >= PROBES - 1 and not self.has_own
 
+    def probe(self) -> Request:
+        """Return a request for what certainly is not there: a file of a repository that nobody has."""
+        name = f"{self._dice.getrandbits(128):032x}"
+        return Request(method="GET", path=f"/repos/{name}/{name}/readme", accept=_PROBE_ACCEPTS, is_fresh=True)
+
     def is_enough(self, tries: int) -> bool:
         """Return whether this many 404s without a message (count) are the last word of a read."""
         return tries >= TRIES and self.are_bare
@@ -67,9 +72,7 @@ class Absences:
         if self.has_own or self.are_bare or now < self._next_at or self._asking.locked():
             return
         async with self._asking:
-            name = f"{self._dice.getrandbits(128):032x}"
-            path = f"/repos/{name}/{name}/readme"
-            tried = await ask(Request(method="GET", path=path, accept=_PROBE_ACCEPTS, is_fresh=True))
+            tried = await ask(self.probe())
             self._next_at = now + PROBE_EVERY_S
             if not tried.is_bare:
                 self._alike = self._amid_good = 0

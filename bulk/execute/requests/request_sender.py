@@ -71,7 +71,7 @@ class RequestSender:
         self._clock, self._dice = clock, dice
         governor.concurrency.cap(transport.most_in_flight)
         self.polls = PollIntervals()
-        self._moves, self._own_limits, self._absences = Moves(), OwnLimits(), Absences(dice)
+        self._moves, self._own_limits, self.absences = Moves(), OwnLimits(), Absences(dice)
         self._reads, self._writes = SendRate(), SendRate()
         self._read_turn, self._write_turn = anyio.Lock(), anyio.Lock()
         self.wait_reasons = WaitReasons()
@@ -173,8 +173,8 @@ class RequestSender:
             verdict = self._own_limits.judged(request, verdict, reply, good, in_flight, now)
         rate = self._reads if request.effect is _READ else self._writes
         rate.answers += 1
-        is_new = reply.status == 404 and not self._absences.has_own
-        told = self._absences.told(verdict, reply) if is_new else verdict
+        is_new = reply.status == 404 and not self.absences.has_own
+        told = self.absences.told(verdict, reply) if is_new else verdict
         if told.kind is not _ACCEPTED and (is_sure := may_be_too_fast(told, reply)) is not None:
             rate.refused(permit.granted, self._clock.monotonic(), is_sure=is_sure)
         self._governor.answered(permit, answer, told)
@@ -353,7 +353,7 @@ class RequestSender:
         return Tried(reply=answer, verdict=verdict)
 
     async def _read_again(self, request: Request, context: RequestContext, first: Tried) -> Tried:
-        patience, absences = Patience(self._governor, first, self._clock.monotonic()), self._absences
+        patience, absences = Patience(self._governor, first, self._clock.monotonic()), self.absences
 
         async def again() -> Tried:
             if patience.is_bare:

@@ -53,6 +53,7 @@ _MAY_TAKE_TIME = frozenset((Effect.MOVE, Effect.ORDERED, Effect.SET))
 """Effects that the platform may bring about in the background."""
 REFUSED_FROM = 300
 """Statuses below are not a refusal, but may show less than was asked for."""
+SHOWS_ANYTHING = "everything that is asked for is answered as if it were there, also what nobody has"
 READINGS = 2
 """Readings before their result is believed (count): a single answer may be another's, or a gateway's."""
 
@@ -190,6 +191,8 @@ class Settler:
             readings += 1
             # the start of a reading counts: a bucket may have held up its later requests
             is_believed = readings >= READINGS and began >= self.settled_at(lost_write)
+            is_creation = lost_write.effect in CREATES and (may_repeat or is_believed)
+            found = await self._doubted(found, context) if is_creation else found
             match found:
                 case Outcome():
                     is_trace = found.kind is not OutcomeKind.FAILED and began >= stale_until
@@ -218,6 +221,16 @@ class Settler:
                         return _unknown(lost_write, found, refusal or lost_write.followed_by)
             await self._sender.pause(pause_s)
             pause_s = min(PAUSE_MOST_S, pause_s * 2.0)
+
+    async def _doubted(
+        self, found: Outcome | NotApplied | Undecided, context: RequestContext
+    ) -> Outcome | NotApplied | Undecided:
+        """Return what a reading of a creation is worth: that nothing is new proves nothing where the platform shows
+        what certainly is not there."""
+        if not isinstance(found, NotApplied):
+            return found
+        tried = await self._sender.once(self._sender.absences.probe(), context)
+        return Undecided(SHOWS_ANYTHING) if tried.reply is not None and tried.reply.status < REFUSED_FROM else found
 
     async def _read_back(
         self, operation: AnyOperation, item: Item, lost: Lost, context: RequestContext, owner: tuple[int, int]

@@ -8,7 +8,8 @@ import pytest
 from bulk.execute.writes.refused_writes import LOOKS_FIRST, LOOKS_THEN, TWICE_FIRST, RefusedWrites
 from bulk.model import Effect, ErrorCode, NotApplied, OutcomeKind, Undecided, failed, succeeded
 from tests.execute.test_item_runner import JSON, play, sends
-from tests.execute.writes.test_settle import CONFLICT, SETTLE_S, Thing, looked_for
+from tests.execute.writes.settling import SETTLE_S, Thing
+from tests.execute.writes.test_settle import CONFLICT, looked_for
 from tests.simulation.schedules import put
 from tests.simulation.wire.exchanges import Exchange
 from tests.simulation.wire.fates import FINE, Fate, answer

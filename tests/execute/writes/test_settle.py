@@ -4,7 +4,6 @@ The decision needs no platform: the readings are given, pauses move a clock. The
 is in `test_item_runner.py` and `tests/simulation`.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bulk.clock import Clock
-from bulk.execute.requests.context import ItemTally, RequestContext
-from bulk.execute.requests.request_sender import RequestSender
-from bulk.execute.requests.wait_reasons import WaitReason
+from bulk.execute.requests.context import ItemTally, RequestContext, Tried
 from bulk.execute.writes.lost_write import LostWrite, lost_again
+from bulk.execute.writes.recent_writes import CREATES
 from bulk.execute.writes.settle import Settler, inferred
 from bulk.govern.permits.accounts import PermitQueue
 from bulk.model import (
@@ -33,99 +30,20 @@ from bulk.model import (
     failed,
     succeeded,
 )
-from bulk.operation import Item, Operation, Settling, Steps
+from tests.execute.writes.settling import (
+    NOT_THERE,
+    SETTLE_S,
+    HandClock,
+    Read,
+    Settled,
+    Thing,
+    ThingItem,
+    lost_write,
+)
 
-SETTLE_S = 5.0
-READ = Request(method="GET", path="/thing")
 CONFLICT = failed(ErrorCode.CONFLICT, "it is there")
 
 pytestmark = pytest.mark.interpreted
-
-
-class HandClock(Clock):
-    """Moved by pauses alone."""
-
-    def __init__(self) -> None:
-        self.at = 100.0
-
-    def monotonic(self) -> float:
-        return self.at
-
-
-class Read(RequestSender):
-    """Gives one answer, and notes the pauses between readings."""
-
-    def __init__(self, clock: HandClock, answer: Reply | Outcome) -> None:
-        self.settled, self.waited, self.clock, self.answer = 0, list[float](), clock, answer
-
-    async def read(self, *_: Any) -> Reply | Outcome:
-        return self.answer
-
-    async def pause(self, seconds: float, why: WaitReason | None = None, error: str = "") -> None:
-        self.waited.append(seconds)
-        self.clock.at += seconds
-
-
-class ThingItem(Item, frozen=True):
-    """Nothing is asked for."""
-
-
-class Thing(Operation[ThingItem]):
-    """Each reading ends as `found` says, the last one again and again."""
-
-    name = "thing.put"
-    Item = ThingItem
-    is_read = False
-
-    def __init__(self, found: Sequence[Any], asks: Request = READ) -> None:
-        self.found, self.asks, self.readings, self.closed = list(found), asks, 0, 0
-
-    def steps(self, item: ThingItem) -> Steps:
-        yield READ
-        return succeeded(None)
-
-    def settle(self, item: ThingItem, lost: Lost) -> Settling:
-        self.readings += 1
-        try:
-            yield self.asks
-        except GeneratorExit:
-            self.closed += 1
-            raise
-        found = self.found.pop(0) if len(self.found) > 1 else self.found[0]
-        if isinstance(found, Exception):
-            raise found
-        answer: Outcome | NotApplied | Undecided = found
-        return answer
-
-
-def lost_write(effect: Effect, since: float = 100.0, before: Any = UNSEEN) -> LostWrite:
-    """About a PUT of that moment."""
-    return LostWrite(Lost(method="PUT", path="/thing", before=before, sent_at=0.0), effect, since)
-
-
-class Settled:
-    """What settling came to."""
-
-    def __init__(
-        self,
-        operation: Thing,
-        about: LostWrite,
-        refusal: Outcome | None = None,
-        answer: Reply | Outcome | None = None,
-        stale_until: float = 0.0,
-    ) -> None:
-        clock, self.tally = HandClock(), ItemTally()
-        self.sender = Read(clock, answer or Reply(status=200, headers={}, body={}))
-        settler = Settler(self.sender, clock, SETTLE_S)
-        queue: PermitQueue = PermitQueue(account=None, category="core")  # type: ignore[arg-type]  # nobody asks it for a permit
-        steps = settler.settle(
-            operation, ThingItem(), about, RequestContext(queue, None, self.tally), refusal, stale_until
-        )
-        try:
-            steps.send(None)
-        except StopIteration as end:
-            self.outcome: Outcome | None = end.value
-        self.took_s, self.pauses = clock.at - 100.0, self.sender.waited
 
 
 @pytest.mark.parametrize("effect", [each for each in Effect if each is not Effect.READ])
@@ -208,6 +126,16 @@ def test_after_a_refused_repeat_nothing_is_sent_again(effect: Effect, found: Any
     assert settled.outcome is not None
     expected = OutcomeKind.FAILED if isinstance(found, NotApplied) else OutcomeKind.UNKNOWN
     assert settled.outcome.kind is expected
+
+
+@pytest.mark.parametrize("effect", CREATES)
+def test_nothing_is_created_again_where_everything_is_shown(effect: Effect) -> None:
+    """A gateway answers any request with an empty list: what nobody has is asked for before it is sent again."""
+    for reply, is_known in ((Reply(status=200, headers={}, body=[]), False), (None, True)):
+        settled = Settled(Thing([NotApplied()]), lost_write(effect), absent=Tried(reply))
+        assert (settled.outcome is None) is is_known
+        assert settled.outcome is None or settled.outcome.kind is OutcomeKind.UNKNOWN
+        assert settled.sender.probes > 0
 
 
 def test_a_stale_reading_is_corrected() -> None:
@@ -344,7 +272,7 @@ def test_an_item_alone_remembers_what_it_saw_itself() -> None:
 def looked_for(operation: Thing, effect: Effect, refusal: Outcome) -> tuple[Outcome | None, float]:
     """How a refused write of that effect ended, and how long it was looked for (seconds)."""
     clock = HandClock()
-    settler = Settler(Read(clock, Reply(status=200, headers={}, body={})), clock, SETTLE_S)
+    settler = Settler(Read(clock, Reply(status=200, headers={}, body={}), NOT_THERE), clock, SETTLE_S)
     queue: PermitQueue = PermitQueue(account=None, category="core")  # type: ignore[arg-type]  # nobody asks it for a permit
     about = lost_write(effect)
     refused = LostWrite(replace(about.lost, method="DELETE", status=422), effect, about.since)
