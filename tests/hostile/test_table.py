@@ -123,7 +123,7 @@ def _with_more_files(state: State, at: float) -> None:
 
 
 def test_what_is_missing_behind_a_front_end_takes_no_long_waits(tmp_path) -> None:
-    """Once the run knows how this platform answers, an item that is not there takes two requests and a second."""
+    """Once the run knows how this platform answers, an item that is not there takes two requests and no wait."""
     way = named("front end: its own page for what is not there")
     row = next(row for row in ROWS if row.name == "contents.get")
     paths = [f"{name}-{number}" for number in range(MISSING) for name in ("missing", "there")]

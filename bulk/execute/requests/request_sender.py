@@ -366,13 +366,13 @@ class RequestSender:
             patience.note(tried, self._clock.monotonic())
             return tried
 
-        def wait(_: RetryCallState) -> float:
-            return patience.pause_s(self._dice)
+        def wait(_: RetryCallState | None = None) -> float:
+            return 0.0 if patience.is_bare and absences.are_bare else patience.pause_s(self._dice)
 
         async def pause(seconds: float) -> None:
             await self.pause(seconds, WaitReason.READ, patience.error)
 
-        await pause(patience.pause_s(self._dice))
+        await pause(wait())
         retrying = AsyncRetrying(
             sleep=pause,
             wait=wait,
