@@ -113,9 +113,9 @@ class PermitQueue:
         settlers: workers that read what became of a lost write: they go first, and a pause does not hold them.
         waiters: workers with an item under way, in the order in which they came: they go next.
         newcomers: workers without an item. wake_event: wakes the attendant. is_woken: `wake_event` is set.
-        is_paced: permits come from the attendant only, at `rate` requests per second.
-        due: permits that pacing lets out, and for which there is no room yet; used: requests that this run paid for
-            here; granted: permits that were given; given: those of them whose workers were not told yet (counts).
+        is_paced: permits come from the attendant only, at `rate` requests per second. due: those that pacing lets out,
+            and for which there is no room yet; used: requests that this run paid for here; granted: permits that were
+            given; given: those whose workers were not told yet; in_flight: those that have not ended (counts).
         obstacle: why no permit is given now; `obstacle_until`: until when (monotonic; None: until something happens);
             `obstacle_kind`: the kind of wait; `faster_end`: the end of a window that is over by a faster clock alone.
         heard_at: when the platform last said how much is left, or was asked in vain (monotonic).
@@ -152,6 +152,7 @@ class PermitQueue:
     used: int = 0
     granted: int = 0
     given: int = 0
+    in_flight: int = 0
     obstacle: str = ""
     obstacle_until: float | None = None
     obstacle_kind: WaitKind = WaitKind.BUDGET
