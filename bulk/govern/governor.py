@@ -178,6 +178,7 @@ class Governor:
         permit.is_settling = is_settling
         queue.used += 1
         queue.granted += 1
+        queue.in_flight += 1
         if queue.granted == pacing.UNPACED_FIRST:
             self.refresh_pace(queue, now)
         account.in_flight += 1
@@ -329,8 +330,11 @@ class Governor:
     def _release(self, permit: Permit, now: float) -> None:
         self.concurrency.in_flight -= 1
         permit.queue.account.in_flight -= 1
+        permit.queue.in_flight -= 1
         if permit.window:
             charges.release(permit, now, self.time)
+        elif not permit.queue.trip_s:
+            permit.queue.wake()  # the others at it waited for what this one met
 
     def refuse(self, account: Account) -> None:
         """Tell every worker that waits for the credential that the credential can't be used any more."""

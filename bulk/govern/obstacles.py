@@ -90,6 +90,8 @@ class Obstacles:
         is_spent = bucket is not None and tokens is None and bucket.free <= bucket.reserve
         if (is_spent or tokens is not None) and self._is_used_up(queue, bucket, now):
             return f"bucket {queue.category}"
+        if bucket is None and queue.in_flight and not queue.trip_s and _is_told(account):
+            return f"bucket {queue.category} being tried"
         if concurrency.has_room and (account.ramp is None or account.ramp.has_room(account.in_flight)):
             return ""
         queue.obstacle_kind = _CONCURRENCY
@@ -168,6 +170,11 @@ def _unproven(queue: PermitQueue, now: float) -> str:
         queue.obstacle_until, queue.obstacle_kind = account.paused_until, _RETRY_AFTER
         return account.paused_why
     return f"credential {account.name} being tried"
+
+
+def _is_told(account: Account) -> bool:
+    """Return whether the platform limits the account: of a bucket that it has not named yet, one request shows more."""
+    return any(queue.bucket is not None for queue in account.queues.values())
 
 
 def _untrusted(account: Account) -> str:

@@ -1,5 +1,6 @@
 """`bulk audit`, night after night: what is news, what is none, and what survives a kill."""
 
+import contextlib
 import json
 import os
 import signal
@@ -140,7 +141,7 @@ def test_an_audit_that_was_killed_goes_on(nights):
     assert ran.exit_code == 0, ran.err
     (night,) = nights.history().nights
     assert (night.run, night.items) == (pending.name, 400)
-    with sqlite3.connect(pending / "ledger.db") as ledger:
+    with contextlib.closing(sqlite3.connect(pending / "ledger.db")) as ledger:
         assert ledger.execute("SELECT count(*) FROM epochs").fetchone()[0] == 2
 
 

@@ -59,10 +59,12 @@ def test_what_was_edited_after_it_was_opened_is_never_read_as_something_else(tmp
     line, many = '{"place": "%d"}\n', 5
     path.write_text("".join(line % number for number in range(many)))
     checked, workspace = check_in(tmp_path, a_job(WriteThing(), path))
-    place, size = Places(checked, workspace).of(0), len(line % 0)
+    places, size = Places(checked, workspace), len(line % 0)
+    place = places.of(0)
     at = {number: (number, number * size, size - 1) for number in range(many)}
     assert [entry.item for entry in place.entries([at[2]])] == [ThingItem(place="2")]
     with path.open("r+") as file:
         file.write((line % 9) * many)
     with pytest.raises(RunDirectoryError, match=r"a\.jsonl"):
         place.entries([at[number] for number in portion])
+    places.close()

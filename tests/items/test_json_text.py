@@ -111,7 +111,7 @@ def test_syntax_errors_have_a_place():
     """Line and column of what is wrong."""
     for raw, line, words in (
         (b'{"a" 1}', 1, "column 6"),
-        (b'{"a":\n 1,}', 2, "column 4"),
+        (b'{"a":\n 1, 2}', 2, "column 5"),
         (b'{"a":1} x', 1, "more after the end"),
         (b'{"a":', 1, "ends too early"),
         (b"", 1, "ends too early"),

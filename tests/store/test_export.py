@@ -1,5 +1,6 @@
 """A run that workers did in a store, as a run directory: the same as if one machine had done it."""
 
+import contextlib
 import shutil
 import sqlite3
 import tempfile
@@ -102,7 +103,7 @@ def test_the_chain_of_an_exported_run_has_its_lines(place, tmp_path):
     exported(place, tmp_path / "one")
     found = verify(tmp_path / "one")
     assert (found.flaws, found.unbound, found.outcomes > 10) == ((), 0, True)
-    with sqlite3.connect(tmp_path / "one" / LEDGER) as ledger:
+    with contextlib.closing(sqlite3.connect(tmp_path / "one" / LEDGER)) as ledger, ledger:
         ledger.execute("UPDATE befores SET before = ?", (b"{}",))
         ledger.execute("UPDATE outcomes SET idx = 19 WHERE job = 0 AND idx = 11")
     messages = {flaw.message for flaw in verify(tmp_path / "one").flaws}

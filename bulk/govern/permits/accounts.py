@@ -113,14 +113,13 @@ class PermitQueue:
         settlers: workers that read what became of a lost write: they go first, and a pause does not hold them.
         waiters: workers with an item under way, in the order in which they came: they go next.
         newcomers: workers without an item. wake_event: wakes the attendant. is_woken: `wake_event` is set.
-        is_paced: permits come from the attendant only, at `rate` requests per second.
-        due: permits that pacing lets out, and for which there is no room yet; used: requests that this run paid for
-            here; granted: permits that were given; given: those of them whose workers were not told yet (counts).
+        is_paced: permits come from the attendant only, at `rate` requests per second. due: those that wait for room;
+            granted: permits that were given; given: those whose workers were not told yet; in_flight: those that have
+            not ended; used: requests that this run paid for here (counts).
         obstacle: why no permit is given now; `obstacle_until`: until when (monotonic; None: until something happens);
             `obstacle_kind`: the kind of wait; `faster_end`: the end of a window that is over by a faster clock alone.
         heard_at: when the platform last said how much is left, or was asked in vain (monotonic).
-        refused_at, refused_window: when and in which window (its number; 0: none) the platform last said that nothing
-            is left.
+        refused_at, refused_window: when, and in which window (0: none), the platform last said that nothing is left.
         confirmed_window: window whose end was confirmed with nothing in flight.
         reset_asked_since: since when the new window is asked for (monotonic).
         recent, recent_before, recent_since: requests let out while there was no bucket, in the newest span of
@@ -152,6 +151,7 @@ class PermitQueue:
     used: int = 0
     granted: int = 0
     given: int = 0
+    in_flight: int = 0
     obstacle: str = ""
     obstacle_until: float | None = None
     obstacle_kind: WaitKind = WaitKind.BUDGET

@@ -1,5 +1,6 @@
 """`bulk tables` and `bulk sql` over a real run: what they give, and what they refuse."""
 
+import contextlib
 import json
 import signal
 import sqlite3
@@ -94,7 +95,7 @@ def test_tables_of_all_kinds_hold_the_same(home):
     with duckdb.connect(home.folder / "d.duckdb", read_only=True) as connection:
         assert connection.execute(query.format("contents_get")).fetchall() == parquet
         assert connection.execute("SELECT count(*) FROM items").fetchall() == [(5,)]
-    with sqlite3.connect(home.folder / "s.sqlite") as rows:
+    with contextlib.closing(sqlite3.connect(home.folder / "s.sqlite")) as rows:
         assert rows.execute(query.format("contents_get")).fetchall() == [(*row[:2], int(row[2])) for row in parquet]
 
 
