@@ -278,7 +278,7 @@ SEEN_BY: dict[Any, tuple[Callable[[Path], None], str]] = {
     planted.token_used_after_its_end: (ended_token, "401 at"),
     planted.told_before_durable: (rough_work, r"\d+ outcomes were told, \d+ are in the ledger"),
     planted.doubt_forgotten: (between, "unchanged, but it was this item's write"),
-    planted.stale_look_believed: (lagging_copy, "unchanged, and the file is there"),
+    planted.stale_look_believed: (lagging_copy, "failed, and the file is there"),
     planted.paused_in_the_scheduler_only: (paused_in_the_queue, r"\d+ were sent while it was paused"),
 }
 """By which scenario each bug is seen, and what that says."""
