@@ -137,7 +137,7 @@ class CreateOrganization(
         if lost.before is not None:
             return Undecided("the organization is there, but whether it was before is not known")
         if (yield from can_see_any(item.login)):
-            return Undecided("any organization is shown, also one that nobody has")
+            return Undecided("any organization is shown, also one that nobody has", is_begun=True)
         return succeeded(
             {"login": item.login}, note="the answer was lost; the organization is there, and was not before"
         )

@@ -116,6 +116,7 @@ class Settler:
         looks = self.refused_writes.looks(kind)
         is_about_it = self.refused_writes.is_waited_for(kind) and _may_be_about_its_effect(refused, refusal)
         until, pauses_s = self.settled_at(refused) if is_about_it else 0.0, PAUSE_FIRST_S
+        begun: Undecided | None = None
         context.is_settling = True
         try:
             while looks > 0:
@@ -130,11 +131,13 @@ class Settler:
                 if isinstance(found, NotApplied) and found.part is not None:
                     self.refused_writes.was_done(kind)
                     return _in_part(refusal, found.part)
+                if refused.effect in CREATES and isinstance(found, Undecided) and found.is_begun:
+                    begun = found  # a later look that shows nothing only contradicts it
                 if began < self._looked_at_until(refused, found, until):
                     await self._sender.pause(pauses_s)
                     pauses_s = min(PAUSE_MOST_S, pauses_s * 2.0)
                     continue
-                explained = _unless_it_explains(refused, refusal, found, is_about_it=is_about_it)
+                explained = _unless_it_explains(refused, refusal, begun or found, is_about_it=is_about_it)
                 if explained is not None:
                     return explained
                 looks -= 1

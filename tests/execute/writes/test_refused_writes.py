@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bulk.execute.writes.recent_writes import CREATES
 from bulk.execute.writes.refused_writes import LOOKS_FIRST, LOOKS_THEN, TWICE_FIRST, RefusedWrites
 from bulk.model import Effect, ErrorCode, NotApplied, OutcomeKind, Undecided, failed, succeeded
 from tests.execute.test_item_runner import JSON, play, sends
@@ -138,6 +139,16 @@ def test_what_has_begun_although_it_was_refused_is_waited_for(effect: Effect) ->
     never, took_s = looked_for(Thing([begun]), effect, CONFLICT)
     assert (never is not None and never.kind) is OutcomeKind.UNKNOWN
     assert SETTLE_S <= took_s <= SETTLE_S + 3.0
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("effect", CREATES)
+def test_looks_for_a_refused_creation_that_contradict_each_other(effect: Effect) -> None:
+    """Each answer was the one before: looks showed everything, also what nobody has, and then nothing."""
+    everything = Undecided("any organization is shown", is_begun=True)
+    for found in ([everything, NotApplied()], [NotApplied(), everything, NotApplied()]):
+        outcome, _ = looked_for(Thing(found), effect, CONFLICT)
+        assert (outcome is not None and outcome.kind) is OutcomeKind.UNKNOWN
 
 
 @pytest.mark.interpreted
