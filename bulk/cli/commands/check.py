@@ -30,7 +30,8 @@ def check(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
     from bulk.manifest import reading
     from bulk.report.render.formatting import span
 
-    read = reading.read_manifest(manifest, overrides, os.environ)
+    with at_work(f"reading {manifest}"):
+        read = reading.read_manifest(manifest, overrides, os.environ)
     if read.audit is not None:
         from bulk.audit.audit import prepare
         from bulk.clock import Clock
