@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
-from bulk.errors import UNDECODABLE, RunDirectoryError
+from bulk.errors import UNDECODABLE, RunDirectoryError, UsageError
 from bulk.ledger.directory import ORIGIN
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
@@ -122,15 +122,26 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def manifest_of(run_dir: Path, given: Overrides, environ: Mapping[str, str], *, needs_items: bool = True) -> Manifest:
+def manifest_of(
+    view: LedgerView, given: Overrides, environ: Mapping[str, str], *, needs_items: bool = True
+) -> Manifest:
     """Return the manifest of a run as the run has kept it.
 
     Args:
         given: changes what the run was started with. needs_items: whether items files have to be there.
 
     Raises:
+        UsageError: `given` names another platform than that of the run, where nothing is that the run has left.
         BulkError: no run was ever started there, or its manifest can't be used.
     """
-    origin, copy = Origin.load(run_dir), run_dir / MANIFEST
+    origin, copy, identity = Origin.load(view.run_dir), view.run_dir / MANIFEST, view.identity()
     path, overrides = Path(origin.manifest), origin.overrides(given)
-    return read_manifest(path, overrides, environ, text_at=copy, needs_items=needs_items)
+    manifest = read_manifest(path, overrides, environ, text_at=copy, needs_items=needs_items)
+    platform = manifest.platform
+    for option, used, named in (
+        ("--base-url", identity.base_url, platform.base_url),
+        ("--vendor", identity.vendor, platform.vendor),
+    ):
+        if named != used:
+            raise UsageError(f"{option} {named}: the run was done with {option} {used}; what it has left is only there")
+    return manifest

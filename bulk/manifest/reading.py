@@ -34,6 +34,9 @@ __all__ = ["Overrides", "read_manifest", "read_platform"]
 MOST_MANIFEST_BYTES = 16 * 1024 * 1024
 """Largest manifest (bytes); long lists of items go into files of their own, which have no such limit."""
 
+LARGE_CHARACTERS = 1_000_000
+"""A manifest with more characters (count) is told where its items are read at once: in YAML this takes seconds."""
+
 VERSION = 1
 
 
@@ -125,8 +128,23 @@ def _manifest(
         variables=dict(overrides.variables),
         chosen=None if chosen is None else tuple(sorted(chosen)),
         audit=audit,
-        notes=(*platform_section.notes_on(platform.base_url), *_notes_on_credentials(platform, jobs), *notes),
+        notes=(
+            *platform_section.notes_on(platform.base_url),
+            *_notes_on_credentials(platform, jobs),
+            *notes,
+            *_notes_on_size(text, jobs),
+        ),
     )
+
+
+def _notes_on_size(text: str, jobs: Sequence[Job]) -> Iterator[str]:
+    """Yield a note on the job with the most items in a large manifest."""
+    most = max(jobs, key=lambda job: len(job.items or ()), default=None)
+    if len(text) > LARGE_CHARACTERS and most is not None and most.items:
+        yield (
+            f"job {most.name}: its {len(most.items):,} items make the manifest large, and YAML is slow to read; from a "
+            "file of JSON lines they are read at once (items: FILE.jsonl)"
+        )
 
 
 def _notes_on_credentials(platform: Platform, jobs: Sequence[Job]) -> Iterator[str]:

@@ -134,8 +134,8 @@ class PutContentsItem(Item, frozen=True, kw_only=True):
     if_exists: Annotated[
         Literal["fail", "unchanged"],
         Meta(
-            description="what a file with the same content that exists already counts as for `mode: create`; unchanged "
-            "looks at it before"
+            description="what a file with the same content that exists already counts as for `mode: create`, where "
+            "unchanged looks at it before, and for `mode: replace`, where it need not be the blob `sha` then"
         ),
     ] = "fail"
 
@@ -188,8 +188,8 @@ class PutContents(file_writes.OneFile[PutContentsItem], TakesFiles[PutContentsIt
                 yield ItemFlaw("content", flaw)
         if item.sha is not None or item.mode == "replace":
             yield from flaws_of_sha(item.sha, item.mode)
-        if item.if_exists == "unchanged" and item.mode != "create":
-            yield ItemFlaw("if_exists", f"only mode: create fails where the file exists, and mode {item.mode} does not")
+        if item.if_exists == "unchanged" and item.mode == "ensure":
+            yield ItemFlaw("if_exists", "only modes create and replace fail where the file exists, and ensure does not")
 
     def with_file(self, item: PutContentsItem, field: str, data: bytes) -> PutContentsItem:
         if field not in self.file_fields:

@@ -151,6 +151,9 @@ class RenameOrganizationItem(Item, frozen=True, kw_only=True):
     wait: Annotated[
         bool, Meta(description="follow it until it is done, for up to 10 minutes; otherwise being accepted is enough")
     ] = False
+    if_renamed: Annotated[
+        Literal["fail", "unchanged"], Meta(description="what it counts as where only the new name is there")
+    ] = "fail"
 
 
 class RenameOrganization(
@@ -214,6 +217,8 @@ class RenameOrganization(
     def steps(self, item: RenameOrganizationItem) -> Steps:
         has_new = yield from can_see(item.login)
         if not (yield from can_see(item.org)):
+            if has_new and item.if_renamed == "unchanged":
+                return unchanged({"org": item.org, "login": item.login})
             hint = (
                 f"; {item.login} is, so it may have been renamed before"
                 if has_new
@@ -256,7 +261,7 @@ class RenameOrganization(
         return Undecided(f"neither {item.org} nor {item.login} can be seen", is_begun=True)
 
     def undo(self, item: RenameOrganizationItem, before: Any, result: Any) -> Undo | Irreversible:
-        back = {"org": item.login, "login": item.org, "wait": True}
+        back = {"org": item.login, "login": item.org, "wait": True, "if_renamed": "unchanged"}
         return Undo(operation=self.name, item=back, renamed=(item.org, item.login))
 
     def _follow(self, item: RenameOrganizationItem, result: dict[str, Any]) -> Steps:

@@ -307,7 +307,7 @@ class DeleteWebhook(ChangesThings[DeleteWebhookItem], Undoable[DeleteWebhookItem
             return Irreversible("what it was is not known")
         shown, loses = hook_settings.before_undo(before)
         insists = {"allow_insecure_ssl": True, "allow_unknown_events": True}
-        fields = {"org": item.org, **shown, **insists}
+        fields = {"org": item.org, **shown, **insists, "if_exists": "unchanged"}
         return Undo(
             operation="webhook.create", item=fields, loses=" and ".join(["its number", *loses]), comes_anew=True
         )

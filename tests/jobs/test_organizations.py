@@ -137,6 +137,14 @@ def test_rename_of_what_is_not_there():
     assert "renamed before" not in missing.error.message
 
 
+def test_rename_of_what_may_be_renamed_already():
+    """With `if_renamed: unchanged` it is unchanged where only the new name is there, and nowhere else."""
+    may = {**MOVED, "if_renamed": "unchanged"}
+    assert run(RENAME, may, THERE, ABSENT).outcome.kind is OutcomeKind.UNCHANGED
+    assert run(RENAME, may, ABSENT, ABSENT).error.code is ErrorCode.NOT_FOUND
+    assert run(RENAME, may, THERE, THERE).error.code is ErrorCode.CONFLICT
+
+
 def test_rename_to_a_name_that_is_taken():
     """Both exist: a conflict, and nothing is sent."""
     assert run(RENAME, MOVED, THERE, THERE).error.code is ErrorCode.CONFLICT

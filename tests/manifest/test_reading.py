@@ -1,5 +1,7 @@
 """A manifest file becomes a Manifest: defaults, precedence, order of jobs, identity."""
 
+import json
+
 import pytest
 
 from bulk.errors import ManifestError, UsageError
@@ -213,3 +215,17 @@ def test_insecure_http_can_be_insisted_on_in_the_manifest(tmp_path):
     assert read(tmp_path, text).platform.base_url == "http://code.example.com/api/v3"
     given = Overrides(base_url="http://10.0.0.1/api/v3")
     assert read(tmp_path, text, given).platform.base_url == "http://10.0.0.1/api/v3"
+
+
+def test_a_large_manifest_is_told_the_way_out(tmp_path):
+    """YAML is slow to read: where items make a manifest large, a note says where they are read at once."""
+    items = [{"owner": "acme", "repo": "api", "id": "x" * 1_000} for _ in range(1_000)]
+    few = "  few: {operation: readme.get, items: [{owner: a, repo: b}]}\n"
+    jobs = "jobs:\n  many: {operation: readme.get, items: %s}\n" + few
+    path = tmp_path / "m.yaml"
+    path.write_text(HEAD + jobs % json.dumps(items))
+    (note,) = read_manifest(path, Overrides(), {}).notes
+    assert note.startswith("job many: its 1,000 items make the manifest large")
+    assert "JSON lines" in note
+    path.write_text(HEAD + jobs % json.dumps(items[:900]))
+    assert read_manifest(path, Overrides(), {}).notes == ()

@@ -26,21 +26,23 @@ def check(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:
     Nothing is sent and no credential is opened.
     """
     from bulk.check import check_data, checking
+    from bulk.cli.progress.work import at_work
     from bulk.manifest import reading
     from bulk.report.render.formatting import span
 
-    read = reading.read_manifest(manifest, overrides, os.environ)
+    with at_work(f"reading {manifest}"):
+        read = reading.read_manifest(manifest, overrides, os.environ)
     if read.audit is not None:
         from bulk.audit.audit import prepare
         from bulk.clock import Clock
 
         prepare(read, Clock().now())
-    with scratch_folder("check") as workspace:
+    with scratch_folder("check") as workspace, at_work(f"checking {manifest}") as tell:
         checked = checking.check(
             read,
             workspace,
             stdin=sys.stdin.buffer if sys.stdin else None,
-            progress=None,
+            progress=tell,
         )
     found = check_data.of_checked(checked)
     if as_json:

@@ -1,5 +1,6 @@
 """`bulk diff`: what changed from one run to another."""
 
+import contextlib
 from pathlib import Path
 
 import click
@@ -28,13 +29,17 @@ def diff(
     Items added, removed, and those whose outcome or result differs, field by field. They are matched by job and
     their own id or fields.
     """
+    from bulk.cli.progress.work import at_work
     from bulk.clock import Clock
     from bulk.ledger.view import LedgerView
     from bulk.report.diff import comparison as runs
     from bulk.report.diff import diff_text
 
-    comparison = runs.compare(LedgerView(old), LedgerView(new), now=Clock().now(), ignored=ignore, is_all=volatile)
-    with comparison as found, output.binary_out() as stdout:
+    with contextlib.ExitStack() as stack:
+        with at_work(f"comparing {old} with {new}") as tell:
+            views, now = (LedgerView(old), LedgerView(new)), Clock().now()
+            found = stack.enter_context(runs.compare(*views, now=now, ignored=ignore, is_all=volatile, progress=tell))
+        stdout = stack.enter_context(output.binary_out())
         if as_json:
             stdout.writelines(found.json_lines())
         else:

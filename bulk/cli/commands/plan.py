@@ -55,9 +55,11 @@ def plan(
             raise UsageError("--json does not go with --live: the file that -o names is JSON")
         return _look(manifest, out, most_shown, overrides)
     refuse_without("--live", "out", "most_shown")
+    from bulk.cli.progress.work import at_work
     from bulk.report.render import plan_text
 
-    found = event_loop.run(lambda: commands.plan_manifest(manifest, overrides=overrides, environ=os.environ))
+    with at_work(f"planning {manifest}"):
+        found = event_loop.run(lambda: commands.plan_manifest(manifest, overrides=overrides, environ=os.environ))
     if as_json:
         output.out_json(found)
     else:

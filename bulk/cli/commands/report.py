@@ -1,6 +1,7 @@
 """`bulk report`: the completion report of a run, or its items."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +9,9 @@ from bulk.cli import output
 from bulk.cli.logs import Command
 from bulk.cli.options import RunDirectory
 from bulk.errors import UsageError
+
+if TYPE_CHECKING:
+    from bulk.ledger.view import LedgerView
 
 FORMATS = ("text", "json", "html", "csv", "jsonl")
 
@@ -22,11 +26,9 @@ def report(run_dir: Path, *, form: str | None, only: str | None, as_json: bool) 
 
     text, json and html are the whole report; csv and jsonl are its items, and so is text with --only.
     """
+    from bulk.cli.progress.work import at_work
     from bulk.ledger.view import LedgerView
-    from bulk.report import report_files
-    from bulk.report.exploration import explore
-    from bulk.report.fold import fold
-    from bulk.report.render import html, tables, text
+    from bulk.report.render import tables
 
     if as_json and form not in (None, "json"):
         raise UsageError(f"--json is the same as --format json, and --format {form} was given: leave one of them out")
@@ -35,20 +37,31 @@ def report(run_dir: Path, *, form: str | None, only: str | None, as_json: bool) 
         raise UsageError(f"--only chooses items, and {form} is the whole report: use --format text, csv or jsonl")
     kinds = None if only is None else tables.parse_only(only)
     view = LedgerView(run_dir)
-    view.refuse_edited()
+    with at_work(f"reading {run_dir}"):
+        view.refuse_edited()
+        whole = b"" if form in ("csv", "jsonl") or kinds is not None else _whole(view, form)
     with output.binary_out() as stdout:
         match form:
             case "csv":
                 tables.write_csv(view, stdout, kinds)
             case "jsonl":
                 tables.write_jsonl(view, stdout, kinds)
-            case "json":
-                stdout.write(report_files.as_json(fold(view)))
-            case "html":
-                found = fold(view)
-                stdout.write(html.render(found, explore(view, found)).encode("utf-8", "replace"))
             case _ if kinds is not None:
                 tables.write_list(view, stdout, kinds)
             case _:
-                stdout.write(text.render(fold(view), **output.look()).encode("utf-8", "replace"))
+                stdout.write(whole)
     return 0
+
+
+def _whole(view: "LedgerView", form: str) -> bytes:
+    """Return the whole report as text, json or html."""
+    from bulk.report import report_files
+    from bulk.report.exploration import explore
+    from bulk.report.fold import fold
+    from bulk.report.render import html, text
+
+    found = fold(view)
+    if form == "json":
+        return report_files.as_json(found)
+    page = html.render(found, explore(view, found)) if form == "html" else text.render(found, **output.look())
+    return page.encode("utf-8", "replace")

@@ -71,6 +71,7 @@ def retry(
             raise UsageError("--overwrite is for run directories: workers of a store overwrite nothing of others")
         refuse_for_workers("--store", *PLATFORM_AND_LIMITS, *OF_ITS_PROCESS, "as_json")
         return stored_steering.retry(str(run_dir), store, again)
+    from bulk.cli.progress.work import at_work
     from bulk.clock import Clock
     from bulk.ledger.view import LedgerView
     from bulk.manifest.settings import item_limit
@@ -81,8 +82,10 @@ def retry(
     if run_state.state == "complete":
         again.require([job.name for job in run_state.jobs])
         why = "" if run_state.is_to_retry else "every item succeeded or was unchanged"
-        if not why and not _is_any_chosen(view, again, item_limit(overrides)):
-            why = "no item that did not succeed is among those that were asked for"
+        if not why:
+            with at_work(f"reading {run_dir}"):
+                is_any_chosen = _is_any_chosen(view, again, item_limit(overrides))
+            why = "" if is_any_chosen else "no item that did not succeed is among those that were asked for"
         if why:
             output.say(f"There is nothing to retry in {run_dir}: {why}.")
             return run_state.exit_code

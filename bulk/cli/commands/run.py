@@ -164,8 +164,11 @@ def _meant(given: Path, overrides: "Overrides", run_dir: Path | None) -> "tuple[
 
 
 def _new_run_dir(manifest: Path, overrides: "Overrides") -> Path:
+    from bulk.cli.progress.work import at_work
     from bulk.clock import Clock
     from bulk.engine.commands import new_run_dir
     from bulk.manifest.reading import read_manifest
 
-    return new_run_dir(read_manifest(manifest, overrides, os.environ).name, Clock())
+    with at_work(f"reading {manifest}"):
+        name = read_manifest(manifest, overrides, os.environ).name
+    return new_run_dir(name, Clock())

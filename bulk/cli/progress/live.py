@@ -4,7 +4,6 @@ It never takes more rows than the terminal has: dozens of jobs, buckets and wait
 made safe and printed as text, never as markup. It disappears at the end, when the report takes its place.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
@@ -18,7 +17,7 @@ from bulk.clock import Clock
 from bulk.model import OutcomeKind
 from bulk.report.render.formatting import count, counted, duration, moment, rate
 from bulk.report.render.status_words import bucket_name, closed, failing, most_first, scarce_first, totals, waited_for
-from bulk.report.render.terminal import cut, safe
+from bulk.report.render.terminal import cut, safe, size_of
 from bulk.status import BucketStatus, JobStatus, RunStatus, Wait
 
 _STYLES = {
@@ -83,7 +82,7 @@ class LiveFace:
         if monotonic < self._due:
             return
         self._due = monotonic + REFRESH_S
-        width, height = self._size()
+        width, height = size_of(self._stream)
         self._console.size = ConsoleDimensions(width, height)
         # the last column stays free, so that no row is full and the cursor never waits behind the last column
         drawn = Picture(status, self._clock.now(), width - 1, height - 1)
@@ -107,22 +106,16 @@ class LiveFace:
         climb = min(rows, max(1, height)) - 1
         return "\r" + (f"\x1b[{climb}A" if climb else "") + _ERASE_BELOW
 
-    def _size(self) -> tuple[int, int]:
-        """Return the size of the terminal of `stream`: rich would ask the terminal of standard input."""
-        try:
-            width, height = os.get_terminal_size(self._stream.fileno())
-        except (OSError, ValueError, AttributeError):
-            width = height = 0
-        return width or 80, height or 24
-
     def say(self, text: str) -> None:
         """Print a note above the picture."""
-        self._stream.write(self._erased(*self._size()) + self._rendered(Text(safe(text))) + "\n" + self._picture)
+        self._stream.write(
+            self._erased(*size_of(self._stream)) + self._rendered(Text(safe(text))) + "\n" + self._picture
+        )
 
     def end(self, status: RunStatus | None) -> None:
         """Take the picture away and show the cursor again."""
         if self._widths:
-            self._stream.write(self._erased(*self._size()) + _SHOW)
+            self._stream.write(self._erased(*size_of(self._stream)) + _SHOW)
             self._widths, self._picture = [], ""
 
 

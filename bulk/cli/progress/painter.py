@@ -74,14 +74,14 @@ def display(
         kind = "rich" if is_person and environ.get("TERM") != "dumb" else "plain"
     if kind == "none":
         return Silence()
-    guarded = _Guarded(stream)
+    taken = guarded(stream)
     face: Face
     if kind == "rich":
         from bulk.cli.progress.live import LiveFace
 
-        face = LiveFace(cast(TextIO, guarded), has_colour=not environ.get("NO_COLOR"))
+        face = LiveFace(taken, has_colour=not environ.get("NO_COLOR"))
     else:
-        face = PlainFace(guarded) if kind == "plain" else JsonFace(guarded)
+        face = PlainFace(taken) if kind == "plain" else JsonFace(taken)
     return Painter(face, Clock())
 
 
@@ -150,9 +150,15 @@ def _without_secrets(status: RunStatus) -> RunStatus:
     return status if clean is data else msgspec.json.decode(clean, type=RunStatus)
 
 
-class _Guarded:
-    """A stream that takes every character: one that its encoding lacks is replaced, and every write is flushed."""
+def guarded(stream: TextIO) -> TextIO:
+    """Return a stream that takes every character: one that its encoding lacks is replaced, and every write is flushed.
 
+    Writing raises OSError or ValueError when `stream` is gone.
+    """
+    return cast(TextIO, _Guarded(stream))
+
+
+class _Guarded:
     _PLAIN = str.maketrans("·…×━╸╺─–", "-~x##---")
 
     def __init__(self, stream: TextIO) -> None:

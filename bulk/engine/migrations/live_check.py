@@ -100,7 +100,7 @@ async def look_back(
     """
     around = Surroundings(handles_signals=True, is_preview=True, cache=cache)
     view = LedgerView(run_dir)
-    manifest = manifest_of(run_dir, overrides, environ)
+    manifest = manifest_of(view, overrides, environ)
     manifest = replace(manifest, jobs=tuple(_from_here(job, run_dir) for job in manifest.jobs))
     with scratch_folder("look") as place:
         checked = await check_items(manifest, place, Silence(), around.clock, None)

@@ -86,7 +86,7 @@ async def write_undo(
     view = LedgerView(run_dir)
     refuse_changed_parts(run_dir)
     view.refuse_edited()
-    manifest = manifest_of(run_dir, overrides, environ, needs_items=False)
+    manifest = manifest_of(view, overrides, environ, needs_items=False)
     writing = _Writing(manifest, out)
     try:
         writing.refuse_existing()

@@ -29,8 +29,9 @@ def open_waves(run_dir: Path, wave: int, now: float) -> range:
         UsageError: the run has no such wave, it has passed that wave, or none of its waves waits for a person.
         BulkError: the run can't be read, or what was decided can't be written.
     """
-    run_state = run_state_of(LedgerView(run_dir), now)
-    manifest = manifest_of(run_dir, Overrides(), os.environ)
+    view = LedgerView(run_dir)
+    run_state = run_state_of(view, now)
+    manifest = manifest_of(view, Overrides(), os.environ)
     limits = manifest.limits
     if not limits.waves:
         raise UsageError(f"{run_dir} has no waves: its manifest has no limits.waves")

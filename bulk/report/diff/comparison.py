@@ -9,7 +9,7 @@ file and out of it again: millions of items cost disk, not memory. Source: inter
 import contextlib
 import hashlib
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,8 @@ the number of runs that a match needs. One run is enough in the last pass, so th
 
 _DONE = "done"
 _HASH_BYTES = 16
+_OFTEN = 1_000
+"""After how many more items progress is told (count)."""
 _SCHEMA = """
 -- Every item that no pass has matched so far: hashes of its own id (empty: none), of its fields, and of how it ended.
 CREATE TABLE entries (
@@ -106,7 +108,13 @@ class Diff:
 
 @contextlib.contextmanager
 def compare(
-    old: LedgerView, new: LedgerView, *, now: float, ignored: Collection[str] = (), is_all: bool = False
+    old: LedgerView,
+    new: LedgerView,
+    *,
+    now: float,
+    ignored: Collection[str] = (),
+    is_all: bool = False,
+    progress: Callable[[int], None] | None = None,
 ) -> Iterator[Diff]:
     """Compare the run of `old` with the run of `new` for the time of the block.
 
@@ -114,6 +122,7 @@ def compare(
         now: UTC epoch seconds.
         ignored: names of fields that are not compared, as `result.updated_at`; in arrays the field of every entry.
         is_all: compare also the fields that change by themselves (`Returns.volatile`).
+        progress: called often with the number of items that were read so far.
 
     Raises:
         RunDirectoryError: a run is still going or damaged, or the disk for temporary files is full.
@@ -130,7 +139,7 @@ def compare(
                 connection.executescript(
                     "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000; BEGIN;" + _SCHEMA
                 )
-                comparison = _Comparison(connection, (old, new), frozenset(ignored), is_all=is_all)
+                comparison = _Comparison(connection, (old, new), frozenset(ignored), is_all=is_all, progress=progress)
                 yield Diff(comparison.run(run_states), connection)
         except sqlite3.Error as error:
             raise RunDirectoryError(
@@ -157,7 +166,9 @@ class _Comparison:
         ignored: frozenset[str],
         *,
         is_all: bool,
+        progress: Callable[[int], None] | None,
     ) -> None:
+        self._items, self._progress = 0, progress or (lambda _: None)
         self._connection, self._views, self._ignored = connection, views, ignored
         self._decoder = msgspec.json.Decoder(_Line)
         self._identities = (views[0].identity(), views[1].identity())
@@ -240,9 +251,16 @@ class _Comparison:
                 _hash(line.item),
                 _hash([self._outcome(line), line.error, line.result]),
             )
-            for line, _ in self._lines(run, job)
+            for line, _ in self._counted(self._lines(run, job))
         )
         return self._connection.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", rows).rowcount
+
+    def _counted(self, lines: Iterator[tuple[_Line, bytes]]) -> Iterator[tuple[_Line, bytes]]:
+        for line in lines:
+            self._items += 1
+            if self._items % _OFTEN == 0:
+                self._progress(self._items)
+            yield line
 
     def _tell(self, job: int) -> None:
         """Write the added, removed and changed items of a job into `changes`."""

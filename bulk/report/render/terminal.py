@@ -3,6 +3,7 @@
 Everything that a face of Bulk prints passes through `safe` (failures.md row 66). Files keep the raw text, as JSON.
 """
 
+import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
@@ -105,6 +106,15 @@ def is_terminal(stream: TextIO) -> bool:
         return stream.isatty()
     except (AttributeError, ValueError, OSError):
         return False
+
+
+def size_of(stream: TextIO) -> tuple[int, int]:
+    """Return the columns and rows of the terminal of `stream` (counts): rich would ask that of standard input."""
+    try:
+        columns, rows = os.get_terminal_size(stream.fileno())
+    except (OSError, ValueError, AttributeError):
+        columns = rows = 0
+    return columns or 80, rows or 24
 
 
 def wants_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:

@@ -118,6 +118,28 @@ def test_a_run_is_taken_back_without_the_files_that_it_was_made_of(tmp_path: Pat
         assert dump(sandbox.folder / "state") == before
 
 
+def test_what_a_run_did_is_not_looked_for_on_another_platform(tmp_path: Path, home: Home) -> None:
+    """A run is undone and looked at where it was done, as it is gone on with only there; the same address in other
+    letters is the same platform."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:
+        home.manifest(sandbox.base_url, {"files": write("README.md")}, "one.yaml")
+        assert home.run("run", "one.yaml", "--run-dir", "one", *QUIET).exit_code == 0
+        same = sandbox.base_url.replace("http:", "HTTP:") + "/"
+        commands = (("undo", "one", "-o", "undo.yaml", *QUIET), ("verify", "one", "--live"))
+        for command in commands:
+            for option, other, used in (
+                ("--base-url", "http://127.0.0.1:9/api/v3", sandbox.base_url),
+                ("--vendor", "github", "service"),
+            ):
+                told = home.run(*command, option, other)
+                assert (told.exit_code, f"the run was done with {option} {used}" in told.err) == (2, True), told.err
+        assert not list(home.folder.glob("undo*"))
+        for command in commands:
+            assert home.run(*command, "--base-url", same).exit_code == 0
+        refused = home.run("run", "one.yaml", "--run-dir", "one", "--base-url", "http://127.0.0.1:9/api/v3", *QUIET)
+        assert (refused.exit_code, "the platform's address" in refused.err) == (5, True), refused.err
+
+
 def test_why_bytes_could_not_be_read_is_told(tmp_path: Path, home: Home) -> None:
     """The credential may not see the repository any more, or it bears another name: the bytes may still be there."""
     with served(tmp_path / "sandbox", "--rate-limit", "off") as sandbox:

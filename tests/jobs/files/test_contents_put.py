@@ -247,11 +247,10 @@ def test_create_where_other_content_is_in_the_way(answers):
     assert "exists already" in driven.error.message
 
 
-@pytest.mark.parametrize("mode", ["ensure", "replace"])
-def test_only_a_creation_may_say_what_a_file_that_exists_counts_as(mode):
-    """The other modes say by themselves what they do about one."""
-    item = {**LIKE, "mode": mode, **({"sha": OLD} if mode == "replace" else {})}
-    assert set(flaws(PUT, item)) == {"if_exists"}
+def test_only_what_may_fail_says_what_a_file_that_exists_counts_as():
+    """The mode ensure says by itself what it does about one."""
+    assert set(flaws(PUT, {**LIKE, "mode": "ensure"})) == {"if_exists"}
+    assert not list(flaws(PUT, {**LIKE, "mode": "replace", "sha": OLD}))
 
 
 # -- answers

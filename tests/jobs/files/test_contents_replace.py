@@ -38,6 +38,16 @@ def test_replace_sends_nothing_where_the_file_is_another(answer, word):
     assert word in driven.error.message
 
 
+def test_replace_of_what_has_the_content_already():
+    """With `if_exists: unchanged` nothing is sent where the file has it already, found before the write or after one
+    that was refused; any other blob, or no file, is a conflict all the same."""
+    like = {**REPLACE, "if_exists": "unchanged"}
+    for answers in ([_file(OURS)], [_file(OLD), reply(409, CONFLICT), _file(OURS)]):
+        assert run(PUT, like, *answers).outcome.kind is OutcomeKind.UNCHANGED
+    for answer in (_file(THIRD), ABSENT):
+        assert run(PUT, like, answer).error.code is ErrorCode.CONFLICT
+
+
 def test_replace_of_what_this_run_has_just_left():
     """Right behind its own write nothing is looked at, because a copy may lag; what is gone is a conflict."""
     steps = PUT.steps_after(item_of(PUT, **REPLACE), OLD, 5.0)

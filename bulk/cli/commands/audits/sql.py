@@ -26,11 +26,13 @@ def sql(place: Path, query: str, *, as_json: bool, as_csv: bool) -> int:
     Nothing else can be read, and nothing is written.
     """
     from bulk.audit.answering import answering
+    from bulk.cli.progress.work import at_work
 
     if as_json and as_csv:
         raise UsageError("--json and --csv: name one of them")
     with answering(place, query) as lines:
-        head = next(lines)
+        with at_work(f"reading {place}"):
+            head = next(lines)
         rows = (row for line in lines for row in line["rows"])
         if as_json:
             names = list(_distinct(head["columns"]))

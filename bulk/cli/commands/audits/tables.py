@@ -21,8 +21,11 @@ def tables(run: Path, kind: str, out: Path) -> int:
     Parquet makes a folder of files, DuckDB and SQLite one file.
     """
     from bulk.audit.tables.writing import export
+    from bulk.cli.progress.work import at_work
     from bulk.ledger.view import LedgerView
 
-    for line in export(LedgerView(run), kind, out):
+    with at_work(f"writing {out}"):
+        lines = export(LedgerView(run), kind, out)
+    for line in lines:
         output.out(line)
     return 0

@@ -104,6 +104,7 @@ def rehearse(
     """
     import dataclasses
 
+    from bulk.cli.progress.work import at_work
     from bulk.engine.rehearsal import command
     from bulk.report.render import rehearsal_text
 
@@ -128,8 +129,9 @@ def rehearse(
         probes=probes,
         tokens=tokens or 1,
     )
-    told = event_loop.run(lambda: command.told(manifest, given, overrides=overrides, environ=os.environ))
-    found = command.rehearsed(told, given)
+    with at_work(f"rehearsing {manifest}"):
+        told = event_loop.run(lambda: command.told(manifest, given, overrides=overrides, environ=os.environ))
+        found = command.rehearsed(told, given)
     if as_json:
         output.out_json(found)
     else:

@@ -39,12 +39,14 @@ def verify(
 
     With --live every item that wrote is looked at, with reads alone; exit 1 where one is not as it was left.
     """
+    from bulk.cli.progress.work import at_work
     from bulk.ledger.digests import verification
 
     if not is_live:
         refuse_without("--live", *PLATFORM_AND_LIMITS)
     wanted = None if expect is None else _head(expect)
-    found = verification.verify(run_dir, expect=wanted)
+    with at_work(f"verifying {run_dir}"):
+        found = verification.verify(run_dir, expect=wanted)
     live = _look_back(run_dir, overrides) if is_live and not found.flaws else None
     if as_json:
         output.out_json(found if live is None else _with(found, live))

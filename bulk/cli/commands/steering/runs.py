@@ -37,12 +37,15 @@ def runs(folder: Path | None, *, store: str | None, as_json: bool) -> int:
 
 def _in_folder(folder: Path | None) -> "list[ListedRun]":
     from bulk.cli.commands.steering import asking
+    from bulk.cli.progress.work import at_work
     from bulk.ledger.directory import ORIGIN
     from bulk.report.run_list import runs_below
 
     if folder is not None and not folder.is_dir():
         raise UsageError(f"{folder} is not a folder; `bulk runs` lists the runs below {RUNS}")
-    return runs_below(RUNS if folder is None else folder, ORIGIN, asking.state_of)
+    place = RUNS if folder is None else folder
+    with at_work(f"reading the runs below {place}"):
+        return runs_below(place, ORIGIN, asking.state_of)
 
 
 def _in_store(address: str) -> "list[ListedRun]":

@@ -21,7 +21,7 @@ def of_write(item: Any, before: Any, result: Any) -> Undo | Irreversible:
     if before is None:
         is_made = isinstance(result.get("commit"), dict)
         return Undo(operation="contents.delete", item=fields) if is_made else Irreversible(_PERHAPS_THERE)
-    return _with_bytes(item, {**fields, "mode": "replace"}, before, result)
+    return _with_bytes(item, {**fields, "mode": "replace", "if_exists": "unchanged"}, before, result)
 
 
 def of_deletion(item: Any, before: Any, result: Any) -> Undo | Irreversible:

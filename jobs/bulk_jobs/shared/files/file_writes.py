@@ -165,7 +165,7 @@ def without_write(item: Any, ours: str, before: str | None, found: PathState) ->
     """Return the outcome of an item of contents.put if no write has to be sent; None: a write has to be sent."""
     if found.obstacle:
         return conflict(f"{item.path} is {found.obstacle}, which can't be written as a file")
-    if item.mode == "replace" and found.sha != before:
+    if item.mode == "replace" and found.sha != before and (found.sha != ours or item.if_exists == "fail"):
         return conflict(f"{item.path} {found.now}, not {before}")
     if item.mode == "create" and found.sha not in (None, ours):
         return conflict(f"{item.path} exists already, as the blob {found.sha}")
