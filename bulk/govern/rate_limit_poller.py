@@ -294,11 +294,12 @@ class RateLimitPoller:
         account.is_mute = False
         is_copy = self._is_copy(reply, now)
         governor.heard(reply, sent, now, is_copy=is_copy)
+        if verdict.kind is VerdictKind.ACCEPTED:  # also where it says that limits are off
+            account.wordless.limits_told()
+            governor.limits_told += 1
         match verdict.kind:
             case VerdictKind.ACCEPTED if reply.status == 200:
                 account.prove(sent)
-                account.wordless.limits_told()
-                governor.limits_told += 1
                 self._take({} if is_copy else _told_by(reply), marks, sent, now)
                 account.must_ask = account.wishes != wishes
             case VerdictKind.ACCEPTED | VerdictKind.REFUSED | VerdictKind.ASTRAY if reply.status == 404:

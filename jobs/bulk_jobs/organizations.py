@@ -39,6 +39,7 @@ RENAME_MOST_S = 600.0
 POLL_FIRST_S, POLL_GROWTH, POLL_MOST_S = 0.5, 1.6, 30.0
 """Pauses between two looks at an accepted rename: the first, the factor from one to the next, the longest (seconds)."""
 
+_ANY = "any organization is shown, also one that nobody has"
 _SHOWN = ("id", "login", "node_id", "url", "description")
 
 
@@ -64,7 +65,7 @@ class CreateOrganization(
 ):
     """Create an organization. Nothing in the platform's interface deletes one.
 
-    Requests:  2: a look whether it exists, then the creation; 1 where it exists.
+    Requests:  2: a look whether it exists, then the creation; where it exists, a look whether one that nobody has does.
     Category:  core. Lane: the organization.
     Refused:   two items of a manifest that make one name, in any case. New names that look alike are told as a note.
     Result:    id, login, node_id, url.
@@ -78,6 +79,7 @@ class CreateOrganization(
     Item = CreateOrganizationItem
     is_read = False
     is_irreversible = True
+    least_requests = 2
     most_requests = 2
     settled_by = (
         "Its rulesets are listed: the organization was not there before the request, so if it is there now, it was "
@@ -112,6 +114,8 @@ class CreateOrganization(
 
     def steps(self, item: CreateOrganizationItem) -> Steps:
         if (yield from can_see(item.login)):
+            if (yield from can_see_any(item.login)):
+                return failed(ErrorCode.BAD_RESPONSE, _ANY)
             return _exists_already(item, None)
         body = {"login": item.login, "admin": item.admin}
         if item.profile_name is not None:
@@ -137,7 +141,7 @@ class CreateOrganization(
         if lost.before is not None:
             return Undecided("the organization is there, but whether it was before is not known")
         if (yield from can_see_any(item.login)):
-            return Undecided("any organization is shown, also one that nobody has", is_begun=True)
+            return Undecided(_ANY, is_begun=True)
         return succeeded(
             {"login": item.login}, note="the answer was lost; the organization is there, and was not before"
         )

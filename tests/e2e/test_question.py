@@ -112,7 +112,7 @@ def test_a_no_leaves_no_trace(home: Home, sandbox: Served, answer: bytes) -> Non
         shown = terminal.wait_question()
         terminal.answer(answer)
         assert terminal.end() == 8
-    assert f"manifest on {sandbox.base_url}:\n  create  organization.create  2 items  2 to 4 requests\n" in shown
+    assert f"manifest on {sandbox.base_url}:\n  create  organization.create  2 items  4 requests\n" in shown
     assert "2 items of create: organization.create can't be undone." in shown
     assert "not begun: nothing was sent, and no run directory was left" in terminal.seen.decode()
     assert len(sandbox.journal()) == before

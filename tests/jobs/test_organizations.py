@@ -41,11 +41,18 @@ def test_a_profile_name_that_is_not_given_is_not_sent():
 
 def test_one_that_exists_fails_or_is_unchanged_as_asked():
     """`if_exists` decides; nothing is sent."""
-    fail = run(CREATE, NEW, THERE)
+    fail = run(CREATE, NEW, THERE, ABSENT)
     assert fail.error.code is ErrorCode.CONFLICT
-    kept = run(CREATE, {**NEW, "if_exists": "unchanged"}, THERE)
+    kept = run(CREATE, {**NEW, "if_exists": "unchanged"}, THERE, ABSENT)
     assert kept.outcome.kind is OutcomeKind.UNCHANGED
     assert "can't be compared" in kept.outcome.result["note"]
+
+
+@pytest.mark.parametrize("if_exists", ["fail", "unchanged"])
+def test_one_that_a_gateway_shows_like_any_other_does_not_exist(if_exists):
+    """An empty list that comes for a name that nobody has as well says nothing, and nothing is sent."""
+    driven = run(CREATE, {**NEW, "if_exists": if_exists}, THERE, THERE)
+    assert driven.error.code is ErrorCode.BAD_RESPONSE
 
 
 def test_one_that_was_created_between_the_two_requests():

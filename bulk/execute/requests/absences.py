@@ -2,10 +2,10 @@
 
 The platform gives a message with each refusal. A 404 without one is a front end's: it has lost the way to the platform,
 or keeps a path to itself, or puts a page of its own in the place of every 404. Only the last of these means that
-something is not there. So a repository that certainly is not there is asked for. Where the platform's own 404 ever
-comes, those without a message prove nothing. Where three probes in a row bring none, they count as the platform's own:
-after two that say the same, if others were served between the probes; else after all tries of an item. Source:
-failures.md row 2.
+something is not there. So a repository that certainly is not there is asked for, once a second while items wait to
+know. Where the platform's own 404 ever comes, those without a message prove nothing. Where three probes in a row bring
+none, they count as the platform's own: after two that say the same, if others were served between the probes; else
+after all tries of an item. Source: failures.md row 2.
 """
 
 import random
@@ -79,6 +79,19 @@ class Absences:
                 return
             self._amid_good += bool(self._alike) and good > self._good
             self._alike, self._good = self._alike + 1, good
+
+    async def wait(
+        self, seconds: float, learn: Callable[[], Awaitable[None]], pause: Callable[[float], Awaitable[None]]
+    ) -> None:
+        """Wait before a read is sent again that was answered without a message, and no longer than until it is known
+        that this platform answers so. `learn` calls `learn`; `pause` waits that long (seconds)."""
+        while seconds > 0.0:
+            await learn()
+            if self.are_bare:
+                return
+            part_s = seconds if self.has_own else min(seconds, PROBE_EVERY_S)
+            await pause(part_s)
+            seconds -= part_s
 
     def believed(self, request: Request, tried: Tried) -> Tried:
         """Return how a read ends after all its tries: with its 404 where the operation wants that and it counts."""

@@ -13,7 +13,7 @@ from functools import partial
 from urllib.parse import urljoin
 
 import anyio
-from tenacity import AsyncRetrying, RetryCallState, retry_if_result
+from tenacity import AsyncRetrying, retry_if_result
 
 from bulk.clock import Clock
 from bulk.execute.requests.absences import Absences
@@ -356,9 +356,6 @@ class RequestSender:
         patience, absences = Patience(self._governor, first, self._clock.monotonic()), self.absences
 
         async def again() -> Tried:
-            if patience.is_bare:
-                good = self._governor.good_answers + self._governor.limits_told
-                await absences.learn(lambda probe: self.once(probe, context), good, self._clock.monotonic())
             self.retries += 1
             context.tally.retries += 1
             asked = replace(request, is_fresh=True) if patience.is_to_be_fresh else request
@@ -366,16 +363,18 @@ class RequestSender:
             patience.note(tried, self._clock.monotonic())
             return tried
 
-        def wait(_: RetryCallState | None = None) -> float:
-            return 0.0 if patience.is_bare and absences.are_bare else patience.pause_s(self._dice)
+        async def learn() -> None:
+            good = self._governor.good_answers + self._governor.limits_told
+            await absences.learn(lambda probe: self.once(probe, context), good, self._clock.monotonic())
 
         async def pause(seconds: float) -> None:
-            await self.pause(seconds, WaitReason.READ, patience.error)
+            wait = partial(self.pause, why=WaitReason.READ, error=patience.error)
+            await (absences.wait(seconds, learn, wait) if patience.is_bare else wait(seconds))
 
-        await pause(wait())
+        await pause(patience.pause_s(self._dice))
         retrying = AsyncRetrying(
             sleep=pause,
-            wait=wait,
+            wait=lambda _: patience.pause_s(self._dice),
             stop=lambda _: patience.is_over or (patience.is_bare and absences.is_enough(patience.unexplained)),
             retry=retry_if_result(lambda tried: not is_decided(tried)),
             retry_error_callback=lambda state: state.outcome.result() if state.outcome else first,

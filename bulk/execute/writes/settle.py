@@ -229,11 +229,12 @@ class Settler:
         self, found: Outcome | NotApplied | Undecided, context: RequestContext
     ) -> Outcome | NotApplied | Undecided:
         """Return what a reading of a creation is worth: that nothing is new proves nothing where the platform shows
-        what certainly is not there."""
+        what certainly is not there. (A web page in its place is no such answer: no list is read from one.)"""
         if not isinstance(found, NotApplied):
             return found
-        tried = await self._sender.once(self._sender.absences.probe(), context)
-        return Undecided(SHOWS_ANYTHING) if tried.reply is not None and tried.reply.status < REFUSED_FROM else found
+        reply = (await self._sender.once(self._sender.absences.probe(), context)).reply
+        shows = reply is not None and reply.status < REFUSED_FROM and isinstance(reply.body, list | dict)
+        return Undecided(SHOWS_ANYTHING) if shows else found
 
     async def _read_back(
         self, operation: AnyOperation, item: Item, lost: Lost, context: RequestContext, owner: tuple[int, int]

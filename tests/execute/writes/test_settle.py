@@ -30,6 +30,7 @@ from bulk.model import (
     failed,
     succeeded,
 )
+from bulk.platform.bodies.body_values import A_PAGE
 from tests.execute.writes.settling import (
     NOT_THERE,
     SETTLE_S,
@@ -130,8 +131,16 @@ def test_after_a_refused_repeat_nothing_is_sent_again(effect: Effect, found: Any
 
 @pytest.mark.parametrize("effect", CREATES)
 def test_nothing_is_created_again_where_everything_is_shown(effect: Effect) -> None:
-    """A gateway answers any request with an empty list: what nobody has is asked for before it is sent again."""
-    for reply, is_known in ((Reply(status=200, headers={}, body=[]), False), (None, True)):
+    """A gateway answers any request with an empty list: what nobody has is asked for before it is sent again. One that
+    answers that with a page did not give the list."""
+    for status, body, is_known in (
+        (200, [], False),
+        (200, {}, False),
+        (200, A_PAGE, True),
+        (401, {}, True),
+        (0, 0, True),
+    ):
+        reply = Reply(status=status, headers={}, body=body) if status else None
         settled = Settled(Thing([NotApplied()]), lost_write(effect), absent=Tried(reply))
         assert (settled.outcome is None) is is_known
         assert settled.outcome is None or settled.outcome.kind is OutcomeKind.UNKNOWN

@@ -92,3 +92,24 @@ def test_a_repository_that_is_always_told_to_wait_holds_up_nothing_else(folder: 
             assert now() - began < 6 * 60.0 + 5.0
 
     simulate(main, tick_s=60.0)
+
+
+def test_a_page_for_all_that_is_missing_holds_up_a_run_for_seconds(folder: Path) -> None:
+    """A front end puts its page in the place of every 404: a run knows that after three probes, a second apart, and
+    then nobody waits any more."""
+    missing = {"operation": "readme.get", "items": [{"owner": OWNER, "repo": f"none-{n}"} for n in range(100)]}
+
+    def fate_of(exchange: Exchange) -> Fate:
+        is_missing = "/none-" in exchange.path or exchange.path.endswith("/readme")
+        return answer(404) if is_missing else FINE
+
+    async def main() -> None:
+        async with world(folder, fate_of=fate_of) as made:
+            began = now()
+            manifest = made.write("run", {"missing": missing, "there": READS})
+            await made.run(manifest)
+            ended = Counter((line["job"], line["outcome"]) for line in made.lines(manifest))
+            assert ended == {("missing", "failed"): 100, ("there", "succeeded"): 600}
+            assert now() - began < 6.0
+
+    simulate(main)
