@@ -6,12 +6,14 @@ queue, and the task that leases the queue's tokens.
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup
 
 from bulk.engine.credentials.app_routes import AppRoutes
+from bulk.engine.credentials.asked_limits import is_there
 from bulk.engine.credentials.kept_answers import open_stores, recognise
 from bulk.engine.surroundings import Surroundings
 from bulk.errors import BulkError
@@ -120,7 +122,9 @@ class EngineRoom:
         """Start the services in the group `services`."""
         services.start_soon(self.governor.loop_load.run)
         for account in self.governor.accounts.values():
-            services.start_soon(RateLimitPoller(self.governor, account, self._ask).run)
+            services.start_soon(
+                RateLimitPoller(self.governor, account, self._ask, partial(is_there, self.transport)).run
+            )
             for permit_queue in account.queues.values():
                 services.start_soon(self.governor.attend, permit_queue)
                 if permit_queue.tokens is not None:

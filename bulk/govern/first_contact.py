@@ -1,6 +1,7 @@
 """Judges the first answer, which may come from no platform at all: another server, path or scheme, or a page to log in.
 
-Pure. Every answer of the platform that is not a success is a JSON object with a message.
+A front end may keep `/rate_limit` alone to itself, so that `GET /user` is a second witness. Pure. Every answer of the
+platform that is not a success is a JSON object with a message.
 Source: specification.md, Errors.
 """
 
@@ -32,6 +33,12 @@ def fault_of(reply: Reply) -> str:
         f"GET /rate_limit was answered with {status} and without a message of the platform: no API is there. "
         "Does platform.base_url have the right scheme, port and path (mostly /api/v3)?"
     )
+
+
+def is_platform(reply: Reply) -> bool:
+    """Return whether an answer to `GET /user` is the platform's: JSON with a login, or with a message if refused."""
+    body = reply.body
+    return isinstance(body, dict) and isinstance(body.get("login" if reply.status == 200 else "message"), str)
 
 
 def _led_to(location: str) -> str:

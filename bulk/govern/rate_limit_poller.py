@@ -67,13 +67,20 @@ NO_ANSWER = Failure(
 )
 
 Ask = Callable[[Secret], Awaitable[tuple[Reply, Verdict] | Failure]]
+IsThere = Callable[[Secret], Awaitable[bool]]
+"""Finds out whether the platform answers another question."""
+
+
+async def is_not_known(_: Secret) -> bool:
+    """Where nothing else is asked."""
+    return False
 
 
 class RateLimitPoller:
     """Asks `/rate_limit` for one account, when something depends on the answer; `run` is its task."""
 
-    def __init__(self, governor: Governor, account: Account, ask: Ask) -> None:
-        self._governor, self._account, self._ask = governor, account, ask
+    def __init__(self, governor: Governor, account: Account, ask: Ask, is_there: IsThere = is_not_known) -> None:
+        self._governor, self._account, self._ask, self._is_there = governor, account, ask, is_there
         self._clock = governor.clock
         self._useless = self._faults = 0
         self._leaves_it_until, self._has_obeyed = 0.0, False
@@ -221,7 +228,7 @@ class RateLimitPoller:
             self._unanswered(answer)
             return
         reply, verdict = answer
-        if not governor.answers and self._is_doubtful(reply):
+        if not governor.answers and await self._is_doubtful(reply):
             self._useless += 1
             return
         self._heard(reply, verdict, marks, sent, wishes)
@@ -276,14 +283,18 @@ class RateLimitPoller:
                 if queue.tokens is not None and queue.bucket is None:
                     queue.tokens.look(is_unlimited=True)
 
-    def _is_doubtful(self, reply: Reply) -> bool:
-        """Return whether a first answer must be seen again; stop the run after `FAULTS` answers of no platform."""
+    async def _is_doubtful(self, reply: Reply) -> bool:
+        """Return whether a first answer must be seen again; stop the run after `FAULTS` answers of no platform, unless
+        it answers another question."""
         fault = fault_of(reply)
         if not fault:
             return reply.is_truncated and self._useless < GIVE_UP_AFTER
         self._faults += 1
-        if self._faults >= FAULTS:
-            self._governor.stop(RunStopped(fault))
+        if self._faults < FAULTS:
+            return True
+        if await self._is_there(self._account.token):
+            return False
+        self._governor.stop(RunStopped(fault))
         return True
 
     def _heard(

@@ -9,11 +9,13 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import anyio
+
 from bulk.clock import Clock
-from bulk.engine.credentials.kept_answers import scopes_told
+from bulk.engine.credentials.kept_answers import ASK_USER, scopes_told
 from bulk.errors import CredentialRefused, RunStopped
 from bulk.forecast import window_length
-from bulk.govern.first_contact import fault_of
+from bulk.govern.first_contact import fault_of, is_platform
 from bulk.govern.permits.accounts import CredentialSource
 from bulk.govern.rate_limit_poller import ASK_LIMITS, PATIENCE_S
 from bulk.govern.server_clock import ServerClock
@@ -23,6 +25,7 @@ from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import Limits, Verdict, VerdictKind, classify, date_from_headers, limits_from_body
 from bulk.platform.transport import Transport
+from bulk.platform.wire import Wire
 from bulk.status import BucketStatus
 
 NOT_ASKED = Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.CONNECTION, message="not asked")
@@ -94,7 +97,8 @@ async def ask_limits(
             answer = await _ask(transport, token, came, clock, asks if name == names[0] else 1)
             if isinstance(answer, Reply):
                 verdict = classify(ASK_LIMITS, answer, platform.vendor)
-                if may_be_silent and verdict.kind not in _FINAL and not fault_of(answer):
+                is_final = verdict.kind in _FINAL or not may_be_silent
+                if not is_final and (not fault_of(answer) or await is_there(transport, token)):
                     silent[name] = f"status {answer.status}: {verdict.message}"
                 else:
                     buckets += _told(name, answer, verdict, came.time, clock)
@@ -105,6 +109,16 @@ async def ask_limits(
             else:
                 raise RunStopped(f"{platform.base_url} can't be reached: {answer.message}")
     return ToldLimits(buckets, statistics.median(came.took_s[1:asks] or came.took_s or [0.0]), silent, scopes)
+
+
+async def is_there(transport: Wire, token: Secret) -> bool:
+    """Return whether the platform answers when it is asked whose the token is: `/rate_limit` alone may be kept away."""
+    with anyio.move_on_after(PATIENCE_S):
+        for _ in range(SILENT_AFTER):  # a connection that was kept may be gone
+            answer = await transport.send(ASK_USER, token, None)
+            if isinstance(answer, Reply):
+                return is_platform(answer)
+    return False
 
 
 async def _ask(transport: Transport, token: Secret, came: _Answers, clock: Clock, asks: int) -> Reply | Failure:

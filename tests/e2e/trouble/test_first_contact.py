@@ -231,17 +231,17 @@ def _waits(line: str) -> list[dict[str, Any]]:
 class OnceOdd(BaseHTTPRequestHandler):
     """A platform without limits; its very first answer is `first`: of something in front of it, or one that broke.
 
-    Where that is empty, `/rate_limit` never gets another one.
+    Where it `stays`, `/rate_limit` never gets another one.
     """
 
     protocol_version = "HTTP/1.1"
-    first = b""
+    first, stays = b"", False
     asked: list[str]
 
     def do_GET(self) -> None:
         """The first answer, then those of the platform."""
         self.asked.append(self.path)
-        if len(self.asked) == 1 or (not self.first and self.path.endswith("/rate_limit")):
+        if len(self.asked) == 1 or (self.stays and self.path.endswith("/rate_limit")):
             self.wfile.write(self.first)
             self.close_connection = True
             return
@@ -261,29 +261,38 @@ class OnceOdd(BaseHTTPRequestHandler):
         """Nothing."""
 
 
+PAGE = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\n<p>no</p>"
+MOVED = b"HTTP/1.1 301 Moved\r\nLocation: https://login.example.com/\r\nContent-Length: 0\r\n\r\n"
+
+
 @pytest.mark.parametrize(
-    "first",
+    ("first", "stays"),
     [
-        b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\n<p>no</p>",
-        b'HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n{"message": "Not Found"}',
-        b"HTTP/1.1 301 Moved\r\nLocation: https://login.example.com/\r\nContent-Length: 0\r\n\r\n",
-        b"",
+        (PAGE, False),
+        (b'HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n{"message": "Not Found"}', False),
+        (MOVED, False),
+        (b"", True),
+        (PAGE, True),
+        (MOVED, True),
+        (b"HTTP/1.1 501 Not Implemented\r\nContent-Length: 0\r\n\r\n", True),
     ],
 )
-def test_one_odd_answer_is_not_enough_to_end_a_run(tmp_path: Path, first: bytes) -> None:
+def test_one_odd_answer_is_not_enough_to_end_a_run(tmp_path: Path, first: bytes, stays: bool) -> None:
     """What something in front of the platform says once, or what ends with its connection, is asked again; and where
-    `/rate_limit` alone never says anything, other requests do."""
+    `/rate_limit` alone never says anything of use, other requests do."""
     asked: list[str] = []
-    kind = type("Once", (OnceOdd,), {"first": first, "asked": asked})
+    kind = type("Once", (OnceOdd,), {"first": first, "stays": stays, "asked": asked})
     home = Home(tmp_path)
     with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         base_url = f"http://127.0.0.1:{server.server_address[1]}/api/v3"
         home.manifest(base_url, {"readmes": {"operation": "readme.get", "items": [{"owner": "a", "repo": "b"}]}})
-        ran = home.run(*COMMAND)
+        ran, requests = home.run(*COMMAND), [*asked]
+        planned = home.run("plan", "manifest.yaml")
         server.shutdown()
         thread.join()
-    assert ran.exit_code == 0, ran.out
-    assert asked[0].endswith("/rate_limit")
-    assert asked[-1].endswith("/readme")
+    assert ran.exit_code == 0, ran.err
+    assert requests[0].endswith("/rate_limit")
+    assert requests[-1].endswith("/readme")
+    assert planned.exit_code == 0, planned.err
