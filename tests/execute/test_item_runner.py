@@ -77,7 +77,9 @@ def test_an_unknown_item_is_settled_before_a_retry_sends_it_again(folder: Path) 
 
     async def main() -> None:
         async with world(folder) as made:
-            made.network.fate_of = lambda each: DROP_AFTER if each.is_write else answer(404, b"{}", JSON)
+            made.network.fate_of = lambda each: (
+                DROP_AFTER if each.is_write else answer(404, b'{"message":"Not Found"}', JSON)
+            )
             manifest = made.write(
                 "run", {"job": {"operation": "probe.create", "items": [{"name": "a"}]}}, {"settle": 1}
             )
