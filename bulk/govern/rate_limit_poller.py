@@ -71,15 +71,10 @@ IsThere = Callable[[Secret], Awaitable[bool]]
 """Finds out whether the platform answers another question."""
 
 
-async def is_not_known(_: Secret) -> bool:
-    """Where nothing else is asked."""
-    return False
-
-
 class RateLimitPoller:
     """Asks `/rate_limit` for one account, when something depends on the answer; `run` is its task."""
 
-    def __init__(self, governor: Governor, account: Account, ask: Ask, is_there: IsThere = is_not_known) -> None:
+    def __init__(self, governor: Governor, account: Account, ask: Ask, is_there: IsThere | None = None) -> None:
         self._governor, self._account, self._ask, self._is_there = governor, account, ask, is_there
         self._clock = governor.clock
         self._useless = self._faults = 0
@@ -292,7 +287,7 @@ class RateLimitPoller:
         self._faults += 1
         if self._faults < FAULTS:
             return True
-        if await self._is_there(self._account.token):
+        if self._is_there is not None and await self._is_there(self._account.token):
             return False
         self._governor.stop(RunStopped(fault))
         return True
