@@ -61,22 +61,14 @@ _LIMITED = (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY, VerdictK
 class ItemRun:
     """The state of one item while it is worked on."""
 
-    __slots__ = (
-        "_asked",
-        "_context",
-        "_done",
-        "_doubted",
-        "_entry",
-        "_has_seen",
-        "_item",
-        "_lost_write",
-        "_operation",
-        "_refused_write",
-        "_shared",
-        "_tally",
-        "_writes",
-        "effect",
-    )
+    effect: Effect | None = None
+    _asked: str = ""
+    _writes: WriteLoop | None = None
+    _lost_write: LostWrite | None = None
+    _refused_write: LostWrite | None = None
+    _has_seen: bool = False
+    _doubted: tuple[VerdictKind, LostWrite] | None = None
+    _done: tuple[Request, int] | None = None  # the last accepted write; a refusal that steps handle is none
 
     def __init__(
         self,
@@ -89,15 +81,12 @@ class ItemRun:
         refused_write: LostWrite | None,
     ) -> None:
         self._shared, self._operation, self._entry, self._item = shared, operation, entry, item
-        self._context, self._tally, self._lost_write, self._asked = context, context.tally, lost_write, ""
-        self._writes: WriteLoop | None = None
-        self._doubted: tuple[VerdictKind, LostWrite] | None = None
-        self._done: tuple[Request, int] | None = None  # the last accepted write; a refusal that steps handle is none
-        self._refused_write, self._has_seen = refused_write, refused_write is not None
-        context.is_bound = lost_write is not None or self._has_seen
-        if self._has_seen:  # by the items that share the refused write
-            self._tally.has_found = True
-        self.effect: Effect | None = None if lost_write is None else lost_write.effect
+        self._context, self._tally = context, context.tally
+        if lost_write is not None:
+            self._lost_write, self.effect, context.is_bound = lost_write, lost_write.effect, True
+        if refused_write is not None:  # the items that share it have seen what was there
+            self._refused_write = refused_write
+            self._has_seen = self._tally.has_found = context.is_bound = True
 
     @property
     def doubt(self) -> LostWrite | None:

@@ -101,11 +101,11 @@ class ItemRunner:
                     await self._contents.refuse_changes(operation, entry)
                     return unchanged(None, note="the same was sent before, and taken; nothing was sent")
                 item = await self._contents.load(operation, entry)
+                self._forget_sent(operation, item)
             if isinstance(operation, _COMPLETED):
                 item = self._completed(operation, item)
             if shared.is_preview:
                 return await look(shared.sender, operation, item, context)
-            self._forget_sent(operation, item)
             lost_write = self._doubt_of(entry, tally) if self._lost_writes else None
             refused = self._refused_writes.pop((entry.job, entry.index), None)
             life = ItemRun(shared, operation, entry, item, context, lost_write, refused)
@@ -148,7 +148,7 @@ class ItemRunner:
 
     def _forget_sent(self, operation: AnyOperation, item: Item) -> None:
         """Forget what was last sent to the place of an item, which is about to send something there."""
-        if self._sent_writes is not None and isinstance(operation, SkipsUnchanged):
+        if self._sent_writes is not None and isinstance(operation, SkipsUnchanged) and not self.shared.is_preview:
             self._sent_writes.forget(_place(operation, item))
 
     def _note_sent(self, operation: AnyOperation, item: Item, outcome: Outcome, digest: bytes) -> None:

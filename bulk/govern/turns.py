@@ -123,7 +123,7 @@ class Turns:
         """
         if self._due:
             self._serve_ahead(AHEAD_MOST)
-        queues, is_left = self.queues, False
+        queues, is_left, was_asked = self.queues, False, False
         has_room = self._concurrency.has_room
         for queue in queues:
             if not (queue.waiters or queue.settlers):
@@ -134,6 +134,7 @@ class Turns:
                         queue.wake()
                         is_left, self._ahead = True, 0
                     continue
+            was_asked = True
             waiting = queue.waiting if has_room or queue.is_paced else 0
             if not waiting or self._obstacles.waits_for_reset(queue, own, now):
                 continue  # otherwise each of fifty queues would find that out again for every answer
@@ -144,7 +145,7 @@ class Turns:
                 self._serve(queue, waiting)
                 has_room = self._concurrency.has_room
                 self._ahead = self._ahead if queue.waiting == waiting else 0
-        if len(queues) > 1:
+        if was_asked and len(queues) > 1:
             queues.append(queues.pop(0))
         if has_room and self._due and not is_left:  # no other queue takes the room
             self._ahead = 0

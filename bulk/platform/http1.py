@@ -150,8 +150,9 @@ class ConnectionPool:
         if not self._are_ids_own:
             self._first_id = self._first_id or own
             self._are_ids_own = own != self._first_id
-        is_same = own == number and self._are_ids_own and raw_headers == message.raw_headers
-        if is_same and asked.partition(b"\r\n")[0] != head.partition(b"\r\n")[0]:
+        if own != number or not self._are_ids_own or raw_headers != message.raw_headers:
+            return
+        if asked.partition(b"\r\n")[0] != head.partition(b"\r\n")[0]:
             self.repeated += 1
             if self.repeated == MOST_REPEATED:
                 self.close()

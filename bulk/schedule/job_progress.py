@@ -99,7 +99,8 @@ class JobProgress:
         """Note that an item has ended that cost its bucket this many requests."""
         self.finished += 1
         self.paid += requests
-        self.paid_each += (requests - self.paid_each) / min(self.finished, REMEMBERED)
+        if requests != self.paid_each:
+            self.paid_each += (requests - self.paid_each) / min(self.finished, REMEMBERED)
 
     def cost_of_one(self, most: int) -> float:
         """Return how many requests one more item costs its bucket: measured, or else `most`."""

@@ -273,7 +273,7 @@ class AddTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[TeamAd
     def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:
         listing = yield from pages.read_all(teams.path(item), teams.ORGANIZATIONS, is_fresh=True)
         if listing.flaw is not None:
-            return Undecided(listing.why)
+            return Undecided(listing.why, is_unseen=True)
         return teams.settled_addition(item, lost.before, by_login(listing.entries).keys())
 
     def undo(self, item: OrganizationsItem, before: Any, result: Any) -> Undo | Irreversible:
@@ -332,7 +332,7 @@ class RemoveTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[Tea
     def settle(self, item: OrganizationsItem, lost: Lost) -> Settling:
         assigned, flaw = yield from teams.read_assigned(item, item.organization_slugs)
         if flaw is not None:
-            return Undecided("the team's organizations can't be listed")
+            return Undecided("the team's organizations can't be listed", is_unseen=True)
         return teams.settled_removal(item, lost.before, assigned)
 
     def undo(self, item: OrganizationsItem, before: Any, result: Any) -> Undo | Irreversible:

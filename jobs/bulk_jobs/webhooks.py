@@ -217,7 +217,7 @@ class CreateWebhook(
     def settle(self, item: CreateWebhookItem, lost: Lost) -> Settling:
         listing = yield from _list(item)
         if listing.flaw is not None:
-            return Undecided(f"the webhooks can't be listed: {listing.why}")
+            return Undecided(f"the webhooks can't be listed: {listing.why}", is_unseen=True)
         asked = hook_settings.body_of(item)
         return creations.settled(
             "a webhook",
@@ -315,7 +315,7 @@ class DeleteWebhook(ChangesThings[DeleteWebhookItem], Undoable[DeleteWebhookItem
     def settle(self, item: DeleteWebhookItem, lost: Lost) -> Settling:
         listing = yield from _list(item)
         if listing.flaw is not None:
-            return Undecided(f"the webhooks can't be listed: {listing.why}")
+            return Undecided(f"the webhooks can't be listed: {listing.why}", is_unseen=True)
         # a gateway answers any request with an empty list
         if _is_listed(item, listing) or (yield from presence.look_surely(_look(item))).status == 200:
             return NotApplied("the webhook is there")

@@ -1,9 +1,12 @@
 """`python -m tests.hostile [WAY [OPERATION]]`: print the table; exit 1 where anything does not hold.
 
 WAY is the beginning of the names of ways, OPERATION of the names of rows; without them everything is tried.
+`FIRST + SECOND` is a pair of ways, by their whole names; `pairs [COUNT [SEED]]` tries pairs that a seed chooses.
 """
 
+import itertools
 import os
+import random
 import sys
 import time
 from collections import Counter
@@ -12,7 +15,10 @@ from typing import NamedTuple
 
 from tests.hostile.judging import ROWS
 from tests.hostile.table import try_way
-from tests.hostile.ways import WAYS
+from tests.hostile.ways import WAYS, named, pairs
+
+DEFAULT = ("300", "1")
+"""How many pairs of ways `pairs` tries, and the seed that chooses them, where it is not told."""
 
 
 class Summary(NamedTuple):
@@ -27,8 +33,7 @@ class Summary(NamedTuple):
 
 
 def _summary(way: str, operation: str) -> Summary:
-    chosen = next(each for each in WAYS if each.name == way)
-    tried = try_way(chosen, [row for row in ROWS if row.name.startswith(operation)])
+    tried = try_way(named(way), [row for row in ROWS if row.name.startswith(operation)])
     return Summary(way, len(tried.cells), tried.held(), tried.outcomes(), tried.took_s, list(tried.wrong()))
 
 
@@ -40,7 +45,11 @@ def _tell(line: str) -> None:
 def main(arguments: list[str]) -> int:
     """Try, print, count."""
     way, operation = [*arguments, "", ""][:2]
-    names = [each.name for each in WAYS if each.name.startswith(way)]
+    if way == "pairs":
+        count, seed = map(int, [*arguments[1:], *DEFAULT[len(arguments) - 1 :]])
+        names, operation = [each.name for each in itertools.islice(pairs(random.Random(seed)), count)], ""
+    else:
+        names = [each.name for each in WAYS if each.name.startswith(way)] or ([way] if " + " in way else [])
     if not names:
         _tell((__doc__ or "") + "\nWays:\n" + "\n".join(each.name for each in WAYS))
         return 0 if way in ("-h", "--help") else 2

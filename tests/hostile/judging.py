@@ -28,6 +28,13 @@ LIMIT, WINDOW_S = 200, 600
 
 def why_not(row: Row, way: Way) -> str:
     """Why that way can't befall that operation, or nobody can know of it; "" where it is tried."""
+    parts = way.parts or (way,)
+    if any(part.lag_s or part.kind == "stale" for part in parts) and any(part.is_denied for part in parts):
+        return "a copy lags behind what was refused, and nobody can know that it was done"
+    return next(filter(None, (_why_not_alone(row, part) for part in parts)), "")
+
+
+def _why_not_alone(row: Row, way: Way) -> str:
     if way.limits is not None and row.operation == "rate-limit.get":
         return "it asks a witness that errs"
     if way.kind == "plain" or (way.kind == "stale" and not row.writes):

@@ -1,8 +1,10 @@
 """The table of operations and ways to be wrong: a few ways of each family here, all of them under `make soak`."""
 
+import random
 from collections import Counter
 from dataclasses import replace
 from importlib.metadata import entry_points
+from itertools import islice
 
 import pytest
 
@@ -15,13 +17,15 @@ from tests.hostile.store.normal import Normal
 from tests.hostile.store.state import State
 from tests.hostile.table import try_way
 from tests.hostile.virtual import run_jobs
-from tests.hostile.ways import FEW, WAYS, named
+from tests.hostile.ways import FEW, WAYS, named, pairs
 from tests.hostile.wrong import Way
 from tests.virtual_time import START
 
 MISSING = 40
 MISSING_MOST_S = 40.0
 """Each that waited alone would take 13 s and more, and there are eight at a time (virtual seconds)."""
+FEW_PAIRS = 20
+"""Pairs of ways that are tried here, each with a quarter of the operations (count)."""
 ENOUGH = 12
 """Up to this many operations are not halved for one way (count)."""
 
@@ -147,6 +151,30 @@ def test_an_empty_list_of_a_gateway_that_answers_everything_is_no_empty_place() 
     way = named("for a while: all is done and answered an empty list")
     tried = try_way(way, [replace(_row("webhook.create"), prepare=_without_webhooks)])
     assert (list(tried.wrong()), tried.outcomes()) == ([], Counter(unknown=1))
+
+
+def _some_pairs(seed: int, count: int) -> list[str]:
+    return [way.name for way in islice(pairs(random.Random(seed)), count)]
+
+
+@pytest.mark.parametrize("name", _some_pairs(1, FEW_PAIRS))
+def test_two_wrong_answers_make_the_engine_lie_no_more_than_one(name: str) -> None:
+    """The same where an item meets two ways to be wrong, or both befall several requests."""
+    rows = [row for row in ROWS if not why_not(row, named(name))]
+    assert list(try_way(named(name), rows[len(name) % 4 :: 4]).wrong()) == []
+
+
+def test_a_list_that_never_ends_does_not_show_that_a_refused_deletion_was_not_done() -> None:
+    """The webhook was seen before; behind the refusal nothing can be looked for, so that nobody knows."""
+    tried = try_way(named("links: always one more + denied: 400 after, then 404"), [_row("webhook.delete")])
+    assert (list(tried.wrong()), tried.outcomes()) == ([], Counter(unknown=1))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", _some_pairs(2, 300))
+def test_no_two_wrong_answers_make_the_engine_lie(name: str) -> None:
+    """The same with every operation, in many pairs."""
+    assert list(try_way(named(name)).wrong()) == []
 
 
 @pytest.mark.soak

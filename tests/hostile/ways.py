@@ -1,6 +1,7 @@
 """All ways to be wrong, by family. A few of each stand for it in `make test`; the command and `make soak` try all."""
 
 import gzip
+import random
 import zlib
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -355,9 +356,41 @@ FEW = (
 
 
 def named(name: str) -> Way:
-    """The way of that name.
+    """The way of that name, which may be that of a pair: `FIRST + SECOND`.
 
     Raises:
         KeyError: there is none.
     """
-    return {way.name: way for way in WAYS}[name]
+    found = {way.name: way for way in WAYS}
+    parts = name.split(" + ")
+    return found[name] if len(parts) == 1 else pair_of(*(found[part] for part in parts))
+
+
+def pair_of(first: Way, second: Way) -> Way:
+    """Both ways in one run: the second befalls what the first leaves."""
+    return Way(
+        f"{first.name} + {second.name}",
+        "pair",
+        None,
+        "both",
+        habits=first.habits | second.habits,
+        lag_s=max(first.lag_s, second.lag_s),
+        is_denied=first.is_denied or second.is_denied,
+        is_lasting=first.is_lasting or second.is_lasting,
+        parts=(first, second),
+    )
+
+
+def pairs(dice: random.Random) -> Iterator[Way]:
+    """Pairs of ways, without end; each family is as likely as any other.
+
+    Ways that do not go together are left out: those that concern a whole connection, the budget, or what others do.
+    """
+    families: dict[str, list[Way]] = {}
+    for way in WAYS:
+        is_alone = way.limits is not None or way.repeats_at or way.shows_none or way.has_equal_ids
+        if way.kind not in ("plain", "meddled") and not is_alone:
+            families.setdefault(way.name.partition(":")[0], []).append(way)
+    while True:
+        first, second = (dice.choice(families[dice.choice(list(families))]) for _ in range(2))
+        yield pair_of(first, second)

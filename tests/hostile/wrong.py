@@ -21,7 +21,7 @@ End = Literal["", "close", "reset", "mute", "half"]
 """How a connection ends: not at all; closed or reset without an answer; never answered; closed within the answer."""
 
 Kind = Literal[
-    "plain", "stale", "foreign", "body", "late", "lost", "status", "truncated", "meddled", "twisted", "scripted"
+    "plain", "stale", "foreign", "body", "late", "lost", "status", "truncated", "meddled", "twisted", "scripted", "pair"
 ]
 SHORTLY_S = 0.001
 NONE = Answer(0)
@@ -60,6 +60,7 @@ class Way:
         is_for_writes: what a mere read is shown of a list that changes meanwhile is of no one moment.
         repeats_at: on each connection all answers from this one on are those before (count).
         script: decides of each request that it befalls, and how many it has befallen with this one.
+        parts: the two ways of a pair: a request is befallen by the first of them that befalls it and is not over.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Way:
     script: "Script | None" = None
     is_for_writes: bool = False
     repeats_at: int = 0
+    parts: "tuple[Way, ...]" = ()
 
     def befalls(self, ask: Ask) -> bool:
         """Whether a request is of those."""
@@ -248,6 +250,21 @@ def _scripted(guest: Guest, ask: Ask, now: float) -> Course:
     return guest.way.script(guest, ask, now, guest.befallen)
 
 
+def _pair(guest: Guest, ask: Ask, now: float) -> Course:
+    whole, befallen = guest.way, guest.befallen
+    met = guest.notes.setdefault("met", [0 for _ in whole.parts])
+    for place, way in enumerate(whole.parts):
+        is_over = (way.times is not None and met[place] >= way.times) or now > guest.heard[0][0] + way.lasts_s
+        if way.befalls(ask) and not is_over:
+            met[place] += 1
+            guest.way, guest.befallen = way, met[place]
+            try:
+                return COURSES[way.kind](guest, ask, now)
+            finally:
+                guest.way, guest.befallen = whole, befallen
+    return Course(guest.platform.answer(ask, now))
+
+
 Script = Callable[[Guest, Ask, float, int], Course]
 COURSES: dict[Kind, Callable[[Guest, Ask, float], Course]] = {
     "stale": _stale,
@@ -260,4 +277,5 @@ COURSES: dict[Kind, Callable[[Guest, Ask, float], Course]] = {
     "meddled": _meddled,
     "twisted": _twisted,
     "scripted": _scripted,
+    "pair": _pair,
 }

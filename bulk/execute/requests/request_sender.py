@@ -101,10 +101,9 @@ class RequestSender:
         # a stored answer belongs to the token that got it: after a renewal no stored answer is used, unless it is known
         # whose the token is (failures.md row 37)
         store = key = stored = None
-        account = queue.account
-        is_its_own = permit.generation == 1 or account.identity
-        if self._stores and not request.is_fresh and request.method == "GET" and is_its_own:
-            store = self._stores.get(account.name)
+        if self._stores and not request.is_fresh and request.method == "GET":
+            account = queue.account
+            store = self._stores.get(account.name) if permit.generation == 1 or account.identity else None
             key = store.key_of(request, account.identity) if store is not None else None
             stored = store.usable(request, key, permit.token) if store is not None and key is not None else None
         if not tally.requests:
@@ -173,6 +172,9 @@ class RequestSender:
             verdict = self._own_limits.judged(request, verdict, reply, good, in_flight, now)
         rate = self._reads if request.effect is _READ else self._writes
         rate.answers += 1
+        if verdict.kind is _ACCEPTED and reply.status < 400:  # as nearly always
+            self._governor.answered(permit, answer, verdict)
+            return verdict
         is_new = reply.status == 404 and not self.absences.has_own
         told = self.absences.told(verdict, reply) if is_new else verdict
         if told.kind is not _ACCEPTED and (is_sure := may_be_too_fast(told, reply)) is not None:

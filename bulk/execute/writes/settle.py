@@ -258,7 +258,7 @@ class Settler:
         except (OperationFlaw, ValueError, TypeError) as flaw:  # the latter two: the request can't be sent
             about = {"job_number": owner[0], "item": owner[1]}
             log.warning("%s #%d can't read back", operation.name, owner[1], exc_info=flaw, extra=about)
-            return Undecided(f"reading back failed ({flaw})")
+            return Undecided(f"reading back failed ({flaw})", is_unseen=tally.has_found)
 
 
 def _is_trace(found: Outcome | NotApplied | Undecided) -> bool:

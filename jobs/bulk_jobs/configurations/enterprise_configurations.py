@@ -238,7 +238,7 @@ class CreateEnterpriseConfiguration(creations.RefusesItsLike[CreateConfiguration
     def settle(self, item: CreateConfigurationItem, lost: Lost) -> Settling:
         listing = yield from pages.read_all(_path(item), _proof_of_list(item), is_fresh=True)
         if listing.flaw is not None:
-            return Undecided(listing.why)
+            return Undecided(listing.why, is_unseen=True)
         asked = fields.body_of(item, fields.CREATED_FIELDS)
         return creations.settled(
             "a configuration",

@@ -222,7 +222,7 @@ class UpdateEnterpriseSecurity(
                 told = {"wanted": given[LINK], "before": before[LINK], "found": found.body.get(LINK)}
                 return Undecided(_THIRD.format(method=lost.method), found={LINK: told})
             if not all(_is_told(name, found.body.get(name)) for name in given):
-                return Undecided("a switch is shown as neither on nor off")
+                return Undecided("a switch is shown as neither on nor off", is_unseen=True)
             return NotApplied("the settings are not as asked for", _part(given, before, found.body) or None)
         if UNREADABLE in given:
             return Undecided(_UNREADABLE_NOTE)

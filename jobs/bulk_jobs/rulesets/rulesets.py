@@ -277,7 +277,7 @@ class CreateOrganizationRuleset(creations.RefusesItsLike[CreateRulesetItem], Ret
     def settle(self, item: CreateRulesetItem, lost: Lost) -> Settling:
         listing = yield from _list(item)
         if listing.flaw is not None:
-            return Undecided(listing.why)
+            return Undecided(listing.why, is_unseen=True)
         asked = {"name": item.name, "enforcement": item.enforcement}
         ended = creations.settled(
             "a ruleset",
