@@ -29,9 +29,17 @@ LIMIT, WINDOW_S = 200, 600
 def why_not(row: Row, way: Way) -> str:
     """Why that way can't befall that operation, or nobody can know of it; "" where it is tried."""
     parts = way.parts or (way,)
-    if any(part.lag_s or part.kind == "stale" for part in parts) and any(part.is_denied for part in parts):
-        return "a copy lags behind what was refused, and nobody can know that it was done"
-    return next(filter(None, (_why_not_alone(row, part) for part in parts)), "")
+    return next(filter(None, (_why_not_alone(row, part) for part in parts)), "") or _why_not_paired(row, way.parts)
+
+
+def _why_not_paired(row: Row, parts: Sequence[Way]) -> str:
+    is_refused = any(part.is_denied or part.name.startswith("desync:") for part in parts)
+    if is_refused and any(part.lag_s or part.kind in ("stale", "late") for part in parts):
+        return "what was refused is done or shown later, and nobody can know that"
+    is_unreadable = any(part.on == "read" and part.times is None for part in parts)
+    if is_refused and is_unreadable and any("sha" in item for item in row.items):
+        return "nobody looked before what was refused, and nobody can look behind it"
+    return ""
 
 
 def _why_not_alone(row: Row, way: Way) -> str:

@@ -52,19 +52,23 @@ def _again(way: Way, row: Row | None) -> str:
     return f'python -m tests.hostile "{way.name}"' + ("" if row is None else f' "{row.name}"')
 
 
-def try_way(way: Way, rows: Sequence[Row] = ROWS) -> Tried:
-    """Run all operations in one way."""
+def try_way(way: Way, rows: Sequence[Row] = ROWS, *, is_retried: bool = False) -> Tried:
+    """Run all operations in one way; `is_retried`: see `run_jobs`."""
     cells = [Cell.of(row, way, number) for number, row in enumerate(rows) if not why_not(row, way)]
     left_out = Counter(why for row in rows if (why := why_not(row, way)))
     if not cells:
         return Tried(way, cells, left_out, 0.0, ())
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
         told = run_jobs(
-            Path(folder), {cell.name: cell.job() for cell in cells}, {cell.name: cell.guest for cell in cells}
+            Path(folder),
+            {cell.name: cell.job() for cell in cells},
+            {cell.name: cell.guest for cell in cells},
+            is_retried=is_retried,
         )
     for cell in cells:
         undone = told.undone.get(cell.name)
-        cell.classify(told.lines.get(cell.name, ()), START + AT_MOST_S + AFTERWARDS_S, undone)
+        over_at = START + (AT_MOST_S + AFTERWARDS_S) * (1 + is_retried)
+        cell.classify(told.lines.get(cell.name, ()), over_at, undone)
     broken = [told.trouble] if told.trouble else []
     if told.report is not None:
         wanted = exit_code([outcome for cell in cells for outcome in cell.outcomes])

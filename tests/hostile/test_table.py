@@ -24,6 +24,16 @@ from tests.virtual_time import START
 MISSING = 40
 MISSING_MOST_S = 40.0
 """Each that waited alone would take 13 s and more, and there are eight at a time (virtual seconds)."""
+RETRIED = (
+    "lost: after, close",
+    "gateway: 200 ok",
+    "late: 5.0 s, answer lost",
+    "for a while: all is done and answered 403 with a reason",
+    "for a while: nothing is done, and all is answered 200",
+    "half wrong: every second answer is a 404",
+    "front end: its own page for each thing",
+    "denied: 404 after, then 404",
+)
 FEW_PAIRS = 20
 """Pairs of ways that are tried here, each with a quarter of the operations (count)."""
 ENOUGH = 12
@@ -164,6 +174,14 @@ def test_two_wrong_answers_make_the_engine_lie_no_more_than_one(name: str) -> No
     assert list(try_way(named(name), rows[len(name) % 4 :: 4]).wrong()) == []
 
 
+@pytest.mark.parametrize("name", RETRIED)
+def test_a_retry_brings_everything_to_a_good_end_once(name: str) -> None:
+    """Whatever went wrong, once nothing does any more a retry does what was not done, and nothing twice."""
+    rows = [row for row in ROWS if not why_not(row, named(name))]
+    tried = try_way(named(name), rows[RETRIED.index(name) % 2 :: 2], is_retried=True)
+    assert (list(tried.wrong()), set(tried.outcomes())) == ([], {"succeeded", "unchanged"})
+
+
 def test_a_list_that_never_ends_does_not_show_that_a_refused_deletion_was_not_done() -> None:
     """The webhook was seen before; behind the refusal nothing can be looked for, so that nobody knows."""
     tried = try_way(named("links: always one more + denied: 400 after, then 404"), [_row("webhook.delete")])
@@ -175,6 +193,13 @@ def test_a_list_that_never_ends_does_not_show_that_a_refused_deletion_was_not_do
 def test_no_two_wrong_answers_make_the_engine_lie(name: str) -> None:
     """The same with every operation, in many pairs."""
     assert list(try_way(named(name)).wrong()) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", [way.name for way in WAYS])
+def test_no_retry_does_anything_twice(name: str) -> None:
+    """The same after every way, also where an item can't end well."""
+    assert list(try_way(named(name), is_retried=True).wrong()) == []
 
 
 @pytest.mark.soak

@@ -10,6 +10,7 @@ import json
 import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
@@ -19,6 +20,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from bulk.engine import commands, run
+from bulk.engine.again import Again
 from bulk.engine.migrations import undo_items
 from bulk.engine.surroundings import Surroundings
 from bulk.ledger.view import LedgerView
@@ -92,13 +94,19 @@ class Told:
 
 
 def run_jobs(
-    path: Path, jobs: Mapping[str, Mapping[str, Any]], guests: Mapping[str, Guest], *, at_most_s: float = AT_MOST_S
+    path: Path,
+    jobs: Mapping[str, Mapping[str, Any]],
+    guests: Mapping[str, Guest],
+    *,
+    at_most_s: float = AT_MOST_S,
+    is_retried: bool = False,
 ) -> Told:
     """Run a manifest in which each job has a credential, and with it a platform, of its own; then wait a while.
 
     Args:
         path: folder for the manifest and the run directory. guests: by the name of their job.
         at_most_s: a run that takes longer does not end (virtual seconds).
+        is_retried: then nothing is wrong any more, and what did not end well is run again.
     """
 
     async def main() -> Told:
@@ -108,31 +116,37 @@ def run_jobs(
             max((guest.way.repeats_at for guest in guests.values()), default=0),
         )
         manifest, environ = _manifest(path, jobs)
-        around = Surroundings(
-            clock=VirtualClock(), dice=random.Random(1), disk=_disk, connector=MemoryConnector(service, AnswerProtocol)
-        )
-        report, trouble, run_dir = None, "", path / "run"
-        began = wall()
-        try:
-            with anyio.fail_after(at_most_s):
-                report = await commands.run_manifest(
-                    manifest,
-                    overrides=Overrides(),
-                    run_dir=run_dir,
-                    display=Silence(),
-                    environ=environ,
-                    surroundings=around,
-                )
-        except TimeoutError:
-            trouble = f"no end after {at_most_s:.0f} s"
+        run_dir, began = path / "run", wall()
+        run = partial(commands.run_manifest, manifest, run_dir=run_dir)
+        report, trouble = await _ended(run, service, environ, at_most_s)
         took_s = wall() - began
         await anyio.sleep(AFTERWARDS_S)
-        if around.connector is not None and not around.connector.closed:
-            await around.connector.close()
+        if is_retried:
+            for guest in guests.values():
+                guest.recover()
+            retry = partial(commands.resume_run, run_dir, again=Again(is_retry=True))
+            report, trouble = await _ended(retry, service, environ, at_most_s)
+            await anyio.sleep(AFTERWARDS_S)
         undone = {} if report is None else _undone(run_dir, manifest, environ)
         return Told(report, _lines(run_dir / "results.jsonl"), took_s, trouble, undone)
 
     return in_virtual_time(main)
+
+
+async def _ended(
+    run: Callable[..., Awaitable[Report]], service: Service, environ: Mapping[str, str], at_most_s: float
+) -> tuple[Report | None, str]:
+    """Return the report of a run or of a retry, or why there is none."""
+    connector = MemoryConnector(service, AnswerProtocol)
+    around = Surroundings(clock=VirtualClock(), dice=random.Random(1), disk=_disk, connector=connector)
+    try:
+        with anyio.fail_after(at_most_s):
+            return await run(overrides=Overrides(), display=Silence(), environ=environ, surroundings=around), ""
+    except TimeoutError:
+        return None, f"no end after {at_most_s:.0f} s"
+    finally:
+        if not connector.closed:
+            await connector.close()
 
 
 def _manifest(path: Path, jobs: Mapping[str, Mapping[str, Any]]) -> tuple[Path, dict[str, str]]:

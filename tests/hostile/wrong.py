@@ -137,6 +137,10 @@ class Guest:
     def __post_init__(self) -> None:
         self.platform.normal, self.platform.lag_s = Normal(self.way.habits), self.way.lag_s
 
+    def recover(self) -> None:
+        """Be right from now on."""
+        self.way, self.platform.lag_s = Way("plain", habits=self.way.habits), 0.0
+
     def hear(self, ask: Ask, now: float) -> Course:
         """Take a request in, at `now` (seconds since 1970)."""
         ask = self.alias.arriving(ask)
