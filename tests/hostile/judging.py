@@ -33,7 +33,7 @@ def why_not(row: Row, way: Way) -> str:
 
 
 def _why_not_paired(row: Row, parts: Sequence[Way]) -> str:
-    is_refused = any(part.is_denied or part.name.startswith("desync:") for part in parts)
+    is_refused = any(part.is_denied or part.name.startswith(("desync:", "refused:")) for part in parts)
     if is_refused and any(part.lag_s or part.kind in ("stale", "late") for part in parts):
         return "what was refused is done or shown later, and nobody can know that"
     is_unreadable = any(part.on == "read" and part.times is None for part in parts)

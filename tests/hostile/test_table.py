@@ -188,6 +188,13 @@ def test_a_list_that_never_ends_does_not_show_that_a_refused_deletion_was_not_do
     assert (list(tried.wrong()), tried.outcomes()) == ([], Counter(unknown=1))
 
 
+@pytest.mark.parametrize("status", [409, 412, 423])
+def test_only_a_refusal_that_says_so_shows_that_a_name_was_taken_by_the_lost_request(status: int) -> None:
+    """The organization is not there, nor was it made: a conflict of a gateway's own is not about its name."""
+    tried = try_way(named(f"lost: before, close + lied: {status}, before"), [_row("organization.create")])
+    assert (list(tried.wrong()), tried.outcomes()) == ([], Counter(unknown=1))
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("name", _some_pairs(2, 300))
 def test_no_two_wrong_answers_make_the_engine_lie(name: str) -> None:

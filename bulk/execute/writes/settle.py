@@ -333,9 +333,11 @@ def inferred(lost_write: LostWrite, refusal: Outcome) -> Outcome:
     if refusal.error is None:
         return refusal
     was_free = lost_write.effect is Effect.CREATE_UNIQUE and lost_write.lost.before is None
-    if was_free and refusal.error.code is ErrorCode.CONFLICT:
+    is_conflict = was_free and refusal.error.code is ErrorCode.CONFLICT
+    if is_conflict and refusal.gives_codes:
         return succeeded(None, note=NAME_TAKEN)
-    is_about_it = refusal.error.code in _OF_WHAT_IS_THERE and not _is_the_same_for_all(refusal)
+    # a conflict that no code explains need not be about the name
+    is_about_it = is_conflict or (refusal.error.code in _OF_WHAT_IS_THERE and not _is_the_same_for_all(refusal))
     if is_about_it and lost_write.lost.status not in _REFUSED:
         return unknown(f"{MAY_BE_DONE}: {refusal.error.message}", http_status=refusal.http_status)
     return refusal

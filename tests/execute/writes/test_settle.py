@@ -43,6 +43,7 @@ from tests.execute.writes.settling import (
 )
 
 CONFLICT = failed(ErrorCode.CONFLICT, "it is there")
+TAKEN = failed(ErrorCode.CONFLICT, "it is there", gives_codes=True)
 
 pytestmark = pytest.mark.interpreted
 
@@ -216,22 +217,27 @@ def test_repeats_only_where_they_are_safe(effect: Effect, found: list[Any], sinc
 @pytest.mark.parametrize(
     ("about", "refusal", "is_ours"),
     [
-        (lost_write(Effect.CREATE_UNIQUE, before=None), CONFLICT, True),
-        (lost_write(Effect.CREATE_UNIQUE, before={"login": "acme"}), CONFLICT, False),
-        (lost_write(Effect.CREATE_UNIQUE), CONFLICT, False),
-        (lost_write(Effect.CREATE, before=None), CONFLICT, False),
+        (lost_write(Effect.CREATE_UNIQUE, before=None), TAKEN, True),
+        (lost_write(Effect.CREATE_UNIQUE, before={"login": "acme"}), TAKEN, False),
+        (lost_write(Effect.CREATE_UNIQUE), TAKEN, False),
+        (lost_write(Effect.CREATE, before=None), TAKEN, False),
         (lost_write(Effect.CREATE_UNIQUE, before=None), failed(ErrorCode.FORBIDDEN, "no"), False),
         (lost_write(Effect.CREATE_UNIQUE, before=None), succeeded(None), False),
     ],
 )
 def test_a_name_that_was_free_and_is_taken_is_ours(about: LostWrite, refusal: Outcome, is_ours: bool) -> None:
-    """operations.md, `applied_inferred`: only a unique name, free before, whose repeat is a conflict; it says so."""
+    """operations.md, `applied_inferred`: only a unique name, free before, of which a code says that it is taken."""
     found = inferred(about, refusal)
     if is_ours:
         assert found.kind is OutcomeKind.SUCCEEDED
         assert found.result["note"].startswith("inferred: ")
     else:
         assert found is refusal
+
+
+def test_a_conflict_without_a_code_need_not_be_about_the_name() -> None:
+    """A gateway has conflicts of its own, such as 412 and 423: whether the lost request was done, nobody knows."""
+    assert inferred(lost_write(Effect.CREATE_UNIQUE, before=None), CONFLICT).kind is OutcomeKind.UNKNOWN
 
 
 @pytest.mark.parametrize(
