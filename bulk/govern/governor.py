@@ -63,7 +63,7 @@ class Governor:
         self.time = ServerClock.from_local(clock.now(), clock.monotonic())
         self.answers = 0
         self.loop_load = LoopLoad(self.concurrency, clock)
-        self.good_answers = self.failures = self.limits_told = self._pages = 0
+        self.good_answers = self.failures = self._pages = 0
         self._first_page_at = 0.0
         self._work_left, self.stop = work_left, stop
         self.reachability = Reachability(user_limits.unreachable_s)

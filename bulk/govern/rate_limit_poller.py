@@ -302,7 +302,6 @@ class RateLimitPoller:
         governor.heard(reply, sent, now, is_copy=is_copy)
         if verdict.kind is VerdictKind.ACCEPTED:  # also where it says that limits are off
             account.wordless.limits_told()
-            governor.limits_told += 1
         match verdict.kind:
             case VerdictKind.ACCEPTED if reply.status == 200:
                 account.prove(sent)

@@ -40,6 +40,9 @@ VAIN_FIRST_S, VAIN_MOST_S = 0.1, 60.0
 """Least pause after a limit that names such a time and came again when that was over, and the longest (seconds). The
 pause doubles each time in a row."""
 
+OFF_AGAIN_S = 5.0
+"""Where limits are off, refusals have `/rate_limit` asked no sooner again than after this time (seconds)."""
+
 BUSY_WHY = "platform busy (Retry-After)"
 
 
@@ -127,7 +130,8 @@ def _heed(permit: Permit, verdict: Verdict, now: float, unexplained_s: float) ->
     elif permit.queue.bucket is None or permit.queue.bucket.available > 0:
         account.wordless.is_astray = verdict.kind is VerdictKind.ASTRAY
         _wait_together(permit, now)
-    account.ask_soon()
+    if not account.is_unlimited or now >= account.polled + OFF_AGAIN_S:
+        account.ask_soon()
 
 
 def _wait_together(permit: Permit, now: float) -> None:

@@ -3,28 +3,41 @@
 The platform gives a message with each refusal. A 404 without one is a front end's: it has lost the way to the platform,
 or keeps a path to itself, or puts a page of its own in the place of every 404. Only the last of these means that
 something is not there. So a repository that certainly is not there is asked for, once a second while items wait to
-know. Where the platform's own 404 ever comes, those without a message prove nothing. Where three probes in a row bring
-none, they count as the platform's own: after two that say the same, if others were served between the probes; else
-after all tries of an item. Source: failures.md row 2.
+know, and whose the token is, which every platform knows, where no item was served meanwhile. Where the platform's own
+404 ever comes, those without a message prove nothing. Where three probes in a row bring none, they count as the
+platform's own: after two that say the same, if others were served between the probes; else after all tries of an item.
+Source: failures.md row 2.
 """
 
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import anyio
 
 from bulk.execute.requests.context import Tried
-from bulk.model import Reply, Request
+from bulk.model import ErrorCode, Failure, FailureKind, Reply, Request
 from bulk.platform.classification import Verdict, VerdictKind
+from bulk.proof import Proof
 
 PROBES = 3
 """How many probes in a row have to bring a 404 without a message (count)."""
 PROBE_EVERY_S = 1.0
+PATIENCE_S, SILENT_S = 10.0, 60.0
+"""How long a question of our own waits for its answer once it may leave; where none comes, none is asked for so long
+(seconds): something holds such questions back, and each would hold up an item."""
 TRIES = 2
 """How many 404s without a message an item needs where this platform answers so (count)."""
 
 _ACCEPTED, _REFUSED = Verdict(VerdictKind.ACCEPTED), Verdict(VerdictKind.REFUSED)
 _PROBE_ACCEPTS = frozenset((404,))
+_WHOSE = Request(
+    method="GET",
+    path="/user",
+    is_fresh=True,
+    proof=Proof(lambda reply: "" if isinstance(reply.body["login"], str) else "it names nobody"),
+)
+_NO_ANSWER = Tried(failure=Failure(kind=FailureKind.LOST, code=ErrorCode.TIMEOUT, message="no answer to a probe"))
 
 
 class Absences:
@@ -34,14 +47,15 @@ class Absences:
         dice: the random numbers for names that nobody has.
 
     Attributes:
-        has_own: a 404 of the platform itself has come.
+        has_own: a 404 of the platform itself has come. telling: statuses of answers that `told` is asked about.
     """
 
     def __init__(self, dice: random.Random) -> None:
         self._dice = dice
-        self.has_own = False
+        self.has_own = self._is_there = False
+        self.telling = frozenset((401, 404))
         self._alike = self._amid_good = self._good = 0
-        self._next_at = 0.0
+        self._next_at = self._silent_until = 0.0
         self._asking = anyio.Lock()
 
     @property
@@ -58,27 +72,55 @@ class Absences:
         """Return whether this many 404s without a message (count) are the last word of a read."""
         return tries >= TRIES and self.are_bare
 
-    def told(self, verdict: Verdict, reply: Reply) -> Verdict:
-        """Return what budgets and pauses are told of a 404; note one of the platform itself."""
-        self.has_own = self.has_own or (isinstance(reply.body, dict) and bool(reply.body.get("message")))
-        return _REFUSED if self.are_bare and verdict.kind is VerdictKind.ASTRAY else verdict
+    def told(self, request: Request, verdict: Verdict, reply: Reply) -> Verdict:
+        """Return what budgets, pauses and the credential are told of a 401 or 404; note a 404 of the platform itself.
 
-    async def learn(self, ask: Callable[[Request], Awaitable[Tried]], good: int, now: float) -> None:
+        Where a question of our own is not for this credential, items may go on with it all the same. Nor is there a
+        limit, or an outage, where others are served.
+        """
+        if reply.status != 404:
+            return _of_no_use(verdict) if request is _WHOSE or request.accept is _PROBE_ACCEPTS else verdict
+        if isinstance(reply.body, dict) and reply.body.get("message"):
+            self.has_own, self.telling = True, frozenset((401,))
+        if self.has_own or verdict.kind is not VerdictKind.ASTRAY:
+            return verdict
+        return _REFUSED if self.are_bare else _of_no_use(verdict) if self._is_there else verdict
+
+    async def asked(
+        self, ready: Callable[[], Awaitable[None]], once: Callable[[], Awaitable[Tried]], clock: Callable[[], float]
+    ) -> Tried:
+        """Return what comes of a question of our own, which `once` sends as soon as `ready` has waited until it may
+        leave. `clock`: monotonic."""
+        if clock() < self._silent_until:
+            return _NO_ANSWER
+        await ready()
+        with anyio.move_on_after(PATIENCE_S):
+            return await once()
+        self._silent_until = clock() + SILENT_S
+        return _NO_ANSWER
+
+    async def learn(
+        self, ask: Callable[[Request], Awaitable[Tried]], good: Callable[[], int], clock: Callable[[], float]
+    ) -> None:
         """Ask for something that is not there, unless it is known how that is answered, or was asked just now.
 
         Args:
-            ask: sends a request once. good: good answers to any item so far (count). now: monotonic seconds.
+            ask: asks a question once. good: good answers to anything so far (count). clock: monotonic.
         """
-        if self.has_own or self.are_bare or now < self._next_at or self._asking.locked():
+        if self.has_own or self.are_bare or clock() < max(self._next_at, self._silent_until) or self._asking.locked():
             return
         async with self._asking:
+            self._next_at = clock() + PROBE_EVERY_S
             tried = await ask(self.probe())
-            self._next_at = now + PROBE_EVERY_S
             if not tried.is_bare:
                 self._alike = self._amid_good = 0
+                self._is_there = False
                 return
-            self._amid_good += bool(self._alike) and good > self._good
-            self._alike, self._good = self._alike + 1, good
+            if good() <= self._good:
+                await ask(_WHOSE)
+            self._is_there = good() > self._good
+            self._amid_good += bool(self._alike) and self._is_there
+            self._alike, self._good = self._alike + 1, good()
 
     async def wait(
         self, seconds: float, learn: Callable[[], Awaitable[None]], pause: Callable[[float], Awaitable[None]]
@@ -97,3 +139,7 @@ class Absences:
         """Return how a read ends after all its tries: with its 404 where the operation wants that and it counts."""
         counts = tried.is_bare and 404 in request.accept and self._alike >= PROBES and not self.has_own
         return Tried(tried.reply, _ACCEPTED) if counts else tried
+
+
+def _of_no_use(verdict: Verdict) -> Verdict:
+    return replace(verdict, kind=VerdictKind.BAD_RESPONSE)

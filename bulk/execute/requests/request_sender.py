@@ -76,10 +76,7 @@ class RequestSender:
         self._read_turn, self._write_turn = anyio.Lock(), anyio.Lock()
         self.wait_reasons = WaitReasons()
         self._draining = draining
-        self.requests = 0
-        self.retries = 0
-        self.settled = 0
-        self.downloads = 0
+        self.requests = self.retries = self.settled = self.downloads = 0
 
     async def once(self, request: Request, context: RequestContext) -> Tried:
         """Send `request` once, with the context's permit or one that is waited for; raises what `Governor.permit` and
@@ -164,19 +161,14 @@ class RequestSender:
         """Return the verdict on `reply`, which is `answer` or what it confirms; tell governor and transport."""
         verdict = classify(request, reply, self._vendor)
         if verdict.retry_after_s is not None or self._own_limits.is_any:
-            good, in_flight, now = (
-                self._governor.good_answers,
-                self._governor.concurrency.in_flight,
-                self._clock.monotonic(),
-            )
-            verdict = self._own_limits.judged(request, verdict, reply, good, in_flight, now)
+            good, in_flight = self._governor.good_answers, self._governor.concurrency.in_flight
+            verdict = self._own_limits.judged(request, verdict, reply, good, in_flight, self._clock.monotonic())
         rate = self._reads if request.effect is _READ else self._writes
         rate.answers += 1
         if verdict.kind is _ACCEPTED and reply.status < 400:  # as nearly always
             self._governor.answered(permit, answer, verdict)
             return verdict
-        is_new = reply.status == 404 and not self.absences.has_own
-        told = self.absences.told(verdict, reply) if is_new else verdict
+        told = self.absences.told(request, verdict, reply) if reply.status in self.absences.telling else verdict
         if told.kind is not _ACCEPTED and (is_sure := may_be_too_fast(told, reply)) is not None:
             rate.refused(permit.granted, self._clock.monotonic(), is_sure=is_sure)
         self._governor.answered(permit, answer, told)
@@ -196,7 +188,7 @@ class RequestSender:
             while rate.is_bound and (wait_s := rate.wait_s(clock.monotonic())) > 0.0:
                 await self.pause(wait_s, WaitReason.RATE)
             rate.take(clock.monotonic())
-        return self._governor.permit_nowait(context.queue, context.is_settling) or await self._waited_for(context)
+        return await self._permit(context)
 
     async def _behind_others(self, request: Request, context: RequestContext, permit: Permit) -> Permit:
         """Return a permit once others have gone first, or as soon as this request need not wait alone any more."""
@@ -211,7 +203,10 @@ class RequestSender:
             self.step_aside(context.tally)
             governor.return_unused(permit)
             await self.pause(wait_s, WaitReason.BUSY)
-            permit = governor.permit_nowait(queue, context.is_settling) or await self._waited_for(context)
+            permit = await self._permit(context)
+
+    async def _permit(self, context: RequestContext) -> Permit:
+        return self._governor.permit_nowait(context.queue, context.is_settling) or await self._waited_for(context)
 
     async def _waited_for(self, context: RequestContext) -> Permit:
         if context.pool is not None and not context.is_bound:
@@ -366,8 +361,7 @@ class RequestSender:
             return tried
 
         async def learn() -> None:
-            good = self._governor.good_answers + self._governor.limits_told
-            await absences.learn(lambda probe: self.once(probe, context), good, self._clock.monotonic())
+            await absences.learn(partial(self.ask, context), lambda: self.served[0], self._clock.monotonic)
 
         async def pause(seconds: float) -> None:
             wait = partial(self.pause, why=WaitReason.READ, error=patience.error)
@@ -383,6 +377,14 @@ class RequestSender:
         )
         tried: Tried = await retrying(again)
         return absences.believed(request, tried)
+
+    async def ask(self, context: RequestContext, question: Request) -> Tried:
+        """Ask a question of the engine's own, as `Absences.asked`; raises what `once` raises."""
+
+        async def ready() -> None:
+            context.permit = context.permit or await self._permit(context)
+
+        return await self.absences.asked(ready, partial(self.once, question, context), self._clock.monotonic)
 
     async def pause(self, seconds: float, why: WaitReason | None = None, error: str = "") -> None:
         """Wait before another try.

@@ -232,7 +232,7 @@ class Settler:
         what certainly is not there. (A web page in its place is no such answer: no list is read from one.)"""
         if not isinstance(found, NotApplied):
             return found
-        reply = (await self._sender.once(self._sender.absences.probe(), context)).reply
+        reply = (await self._sender.ask(context, self._sender.absences.probe())).reply
         shows = reply is not None and reply.status < REFUSED_FROM and isinstance(reply.body, list | dict)
         return Undecided(SHOWS_ANYTHING) if shows else found
 

@@ -40,7 +40,7 @@ class Read(RequestSender):
     async def read(self, *_: Any) -> Reply | Outcome:
         return self.answer
 
-    async def once(self, *_: Any) -> Tried:
+    async def ask(self, *_: Any) -> Tried:
         self.probes += 1
         return self.absent
 

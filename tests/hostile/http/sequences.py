@@ -18,6 +18,8 @@ Make = Callable[[Guest, Ask, float], Course]
 """What becomes of one request."""
 
 PAGE = b"<html><body>We are back soon</body></html>"
+A_PAGE = Answer(404, PAGE, (("content-type", "text/html"),))
+USER = Answer(200, b'{"login":"mona","id":1}', (JSON,))
 _THING = re.compile(
     r"/repos/.*/contents/.+|/orgs/.*/(?:hooks|configurations)/\d+(?:/config)?|.*/teams/.*/organizations/.+"
 )
@@ -131,13 +133,18 @@ def blocked(guest: Guest, ask: Ask, now: float) -> Course:
     """What is asked for by its name or number is a page of a front end; lists, and all else, are as they should be."""
     answer = guest.platform.answer(ask, now)
     is_thing = ask.is_read and _THING.fullmatch(ask.path) is not None
-    return Course(Answer(404, PAGE, (("content-type", "text/html"),)) if is_thing else answer)
+    return Course(A_PAGE if is_thing else answer)
 
 
-def in_pages_of_its_own(guest: Guest, ask: Ask, now: float) -> Course:
-    """A front end shows its own page for whatever the platform has not."""
-    answer = guest.platform.answer(ask, now)
-    return Course(Answer(404, PAGE, (("content-type", "text/html"),)) if answer.status == 404 else answer)
+def bare(absent: Answer) -> Make:
+    """A front end answers so for whatever the platform has not. Whose a token is, of which the specification has no
+    word, the platform tells as every other one does."""
+
+    def make(guest: Guest, ask: Ask, now: float) -> Course:
+        answer = USER if ask.path == "/user" else guest.platform.answer(ask, now)
+        return Course(absent if answer.status == 404 else answer)
+
+    return make
 
 
 def one_by_one(writes: tuple[Make, ...] = (), reads: tuple[Make, ...] = (), rest: Make = right) -> Script:
@@ -296,7 +303,7 @@ def _clocks() -> Iterator[Way]:
 
 
 def _front_ends() -> Iterator[Way]:
-    yield _scripted("front end: its own page for what is not there", for_ever(in_pages_of_its_own), well=True)
+    yield _scripted("front end: its own page for what is not there", for_ever(bare(A_PAGE)), well=True)
     yield _scripted("front end: its own page for each thing", for_ever(blocked))
     for name, answer in {"never came": never_came, "lost": lost, "404 not done": undone(404)}.items():
         pages = one_by_one((answer,), rest=blocked)
