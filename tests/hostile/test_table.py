@@ -179,7 +179,8 @@ def test_a_retry_brings_everything_to_a_good_end_once(name: str) -> None:
     """Whatever went wrong, once nothing does any more a retry does what was not done, and nothing twice."""
     rows = [row for row in ROWS if not why_not(row, named(name))]
     tried = try_way(named(name), rows[RETRIED.index(name) % 2 :: 2], is_retried=True)
-    assert (list(tried.wrong()), set(tried.outcomes())) == ([], {"succeeded", "unchanged"})
+    assert list(tried.wrong()) == []
+    assert set(tried.outcomes()) <= {"succeeded", "unchanged"}
 
 
 def test_a_list_that_never_ends_does_not_show_that_a_refused_deletion_was_not_done() -> None:

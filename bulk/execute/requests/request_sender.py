@@ -82,8 +82,7 @@ class RequestSender:
         """Send `request` once, with the context's permit or one that is waited for; raises what `Governor.permit` and
         `Pool.permit_of` raise."""
         governor, queue, tally = self._governor, context.queue, context.tally
-        permit = context.take_permit()
-        if permit is None:
+        if (permit := context.take_permit()) is None:
             self.step_aside(tally)
             permit = governor.permit_nowait(queue, context.is_settling) or await self._waited_for(context)
         rate = self._reads if request.effect is _READ else self._writes
@@ -108,10 +107,9 @@ class RequestSender:
         tally.requests += 1
         tally.sends += 1
         self.requests += 1
+        may_leave = partial(governor.may_leave, permit)
         try:
-            answer = await self._transport.send(
-                request, permit.token, stored, partial(governor.may_leave, permit), tally
-            )
+            answer = await self._transport.send(request, permit.token, stored, may_leave, tally)
         except BaseException:
             # cancelled: the request may have left, so its permit is not given back
             governor.failed(permit, Failure(kind=FailureKind.LOST, code=ErrorCode.CONNECTION, message="cancelled"))
@@ -250,8 +248,7 @@ class RequestSender:
 
     def return_unused(self, context: RequestContext) -> None:
         """Give back the permit that the worker brought along, if no request has taken it."""
-        permit = context.take_permit()
-        if permit is not None:
+        if (permit := context.take_permit()) is not None:
             self._governor.return_unused(permit)
 
     async def read(self, request: Request, context: RequestContext) -> Reply | Outcome:
