@@ -7,7 +7,7 @@ beside the manifest, with the reason. Bytes of files are read now, from the comm
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from bulk.manifest.reading import Overrides
 from bulk.manifest.settings import gentle_section
 from bulk.manifest.variables import escaped
 from bulk.redaction import redact
-from bulk.status import Display
+from bulk.status import Display, Working, silently
 from bulk.storage.disk_threads import beside
 from bulk.storage.private_files import try_replacing, write_whole
 from bulk.undo import FileBefore, Irreversible
@@ -66,6 +66,7 @@ async def write_undo(
     overrides: Overrides,
     display: Display,
     environ: Mapping[str, str],
+    working: Working = silently,
     surroundings: Surroundings | None = None,
 ) -> UndoSummary:
     """Write a manifest that takes the run in `run_dir` back, and the files that belong to the manifest.
@@ -89,7 +90,8 @@ async def write_undo(
         writing.refuse_existing()
     except OSError as error:
         raise _unwritable(error, out) from None
-    await beside(around.disk, lambda: writing.gather(view))
+    with working(f"reading {run_dir}") as tell:
+        await beside(around.disk, lambda: writing.gather(view, tell))
     programs = manifest.path.resolve().parent
     limits = gentle_section(manifest.limits)
     reading = Reading(manifest.platform, limits, programs, writing.folder, display, environ, around)
@@ -97,7 +99,8 @@ async def write_undo(
     elsewhere = await beside(around.disk, lambda: writing.elsewhere(there))
     if elsewhere:
         there = {**there, **await reading.read(READS_ELSEWHERE, elsewhere)}
-    return await beside(around.disk, lambda: writing.finish(there, reading.failures))
+    with working(f"writing {out}"):
+        return await beside(around.disk, lambda: writing.finish(there, reading.failures))
 
 
 @dataclass(slots=True)
@@ -150,7 +153,7 @@ class _Writing:
             if (path.exists() or path.is_symlink()) and not (path == self.folder and self._is_begun):
                 raise UsageError(f"{path} exists already; name another file with -o, or move it away")
 
-    def gather(self, view: LedgerView) -> None:
+    def gather(self, view: LedgerView, tell: Callable[[int], None]) -> None:
         """Write the items of each job, before it is known whether the bytes of their files can be read."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -160,6 +163,7 @@ class _Writing:
                 for job in reversed(self.manifest.jobs):
                     for taken in undo_items.of_job(view, job):
                         self._add(taken)
+                        tell(self.gathered.count)
             for credential, file in self.gathered.files():
                 if file.is_dated:
                     self.wanted[file.blob_sha] = credential, file

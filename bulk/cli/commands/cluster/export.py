@@ -23,6 +23,7 @@ def export(run: str, store: str, run_dir: Path | None) -> int:
     to look at it; the store goes on with it, and nothing is sent from there.
     """
     with stored.opened(store, "export") as connection:
+        from bulk.cli.progress.work import at_work
         from bulk.ledger.view import LedgerView
         from bulk.report.exploration import explore
         from bulk.report.fold import fold
@@ -34,10 +35,11 @@ def export(run: str, store: str, run_dir: Path | None) -> int:
 
         target = RUNS / run if run_dir is None else run_dir
         found = runs.find(connection, run)
-        write(connection, found, target, merged)
-        view = LedgerView(target)
-        report = fold(view)
-        write_reports(report, target, explore(view, report))
+        with at_work(f"writing {target}"):
+            write(connection, found, target, merged)
+            view = LedgerView(target)
+            report = fold(view)
+            write_reports(report, target, explore(view, report))
         if found.state == runs.COMPLETE:
             with contextlib.suppress(BulkError):  # a reader may export, and not say that it is done
                 end_wait(connection, found)

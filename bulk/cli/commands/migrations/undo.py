@@ -30,11 +30,16 @@ def undo(run_dir: Path, *, out: Path, progress: str, overrides: "Overrides") -> 
     It reads the bytes that files had, and changes nothing. What can't be taken back is listed, with the reason.
     """
     from bulk.cli.progress.painter import display
+    from bulk.cli.progress.work import beside
     from bulk.engine.migrations.undo import write_undo
     from bulk.report.render.formatting import counted
 
     with display(progress, sys.stderr) as shown:
-        found = event_loop.run(lambda: write_undo(run_dir, out, overrides=overrides, display=shown, environ=os.environ))
+        found = event_loop.run(
+            lambda: write_undo(
+                run_dir, out, overrides=overrides, display=shown, environ=os.environ, working=beside(shown, progress)
+            )
+        )
     parts = [f"undo: {counted(found.items, 'item')} in {counted(found.jobs, 'job')}"]
     if found.manifest is None:
         nothing = "nothing that can be taken back" if found.irreversible else "nothing to take back"
