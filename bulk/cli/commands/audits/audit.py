@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bulk.audit.result import AuditResult
     from bulk.engine.agreement.approval import Approve
     from bulk.manifest.audit_section import AuditSettings
+    from bulk.manifest.manifest import Manifest
     from bulk.manifest.reading import Overrides
     from bulk.report.fold import Report
     from bulk.status import Display
@@ -124,7 +125,7 @@ def night(
             return _overlapped(folder, overlap)
         history = History(folder, read.name, manifest)
         try:
-            result = audits.one_night(prepared, history, _runner(manifest, overrides, showing), now, within_s)
+            result = audits.one_night(prepared, history, _runner(read, overrides, showing), now, within_s)
         except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 - how it goes on is told after a bug, too
             exit_code = errors.exit_code_of(error, is_json=kind == "json")
             errors.say_how_to_go_on(_command(), exit_code)
@@ -189,19 +190,20 @@ def notify(run: Path, *, again: bool) -> int:
     return 0 if is_told else 1
 
 
-def _runner(manifest: Path, overrides: "Overrides", showing: dict[str, Any]) -> Any:
+def _runner(read: "Manifest", overrides: "Overrides", showing: dict[str, Any]) -> Any:
     from bulk.engine import commands
     from bulk.engine.surroundings import Surroundings
 
     def run(run_dir: Path, approve: "Approve | None") -> "Report":
         async def start(display: "Display", cache: Path | None) -> "Report":
             return await commands.run_manifest(
-                manifest,
+                read.path,
                 overrides=overrides,
                 run_dir=run_dir,
                 display=display,
                 environ=os.environ,
                 surroundings=Surroundings(cache=cache, handles_signals=True, is_steered=True, approve=approve),
+                read=read,
             )
 
         return foreground.report_of(start, run_dir, **showing)
