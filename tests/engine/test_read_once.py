@@ -9,6 +9,7 @@ import pytest
 
 import bulk
 from bulk.cli import main
+from bulk.items.yaml_text import read_document
 from bulk.manifest import reading
 from tests.e2e.support.platform import ADMIN, Home, served
 
@@ -25,7 +26,7 @@ WAYS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_a_manifest_is_read_once(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the name in it is needed for the folder of the run or not."""
-    read, times = reading.read_document, list[int]()
+    read, times = read_document, list[int]()
 
     def counted(*arguments: Any) -> Any:
         times.append(1)

@@ -123,7 +123,7 @@ def night(
     with holding(folder, waits=overlap == "wait") as is_held:
         if not is_held:
             return _overlapped(folder, overlap)
-        history = History(folder, read.name, manifest)
+        history = History(folder, read.name, manifest, read.platform.base_url)
         try:
             result = audits.one_night(prepared, history, _runner(read, overrides, showing), now, within_s)
         except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 - how it goes on is told after a bug, too
