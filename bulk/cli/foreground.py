@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from bulk.cli import errors, event_loop, logs, output
-from bulk.cli.options import CACHE, DISPLAYS, try_out
+from bulk.cli.options import ANY_PATH, CACHE, DISPLAYS, try_out
 from bulk.errors import BulkError, Interrupted, UsageError
 from bulk.exit_codes import STOPPED_EARLY, ExitCode
 
@@ -38,7 +38,7 @@ _SHOWING = (
     click.option(
         "--metrics",
         metavar="FILE",
-        type=click.Path(path_type=Path),
+        type=ANY_PATH,
         help="Keep figures for a collector of metrics in FILE, written anew every 15 seconds.",
     ),
 )

@@ -15,6 +15,7 @@ from bulk.cli.commands.cluster import stored, submit, with_workers
 from bulk.cli.logs import Command
 from bulk.cli.options import (
     ACCEPT_WAVE,
+    ANY_PATH,
     LIMITS,
     MANIFEST,
     OF_ITS_PROCESS,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("manifest", type=ANY_PATH)
 @click.option("--run-dir", metavar="DIR", type=RunDirectory(), help="Default: runs/NAME-TIME. An existing one resumes.")
 @click.option("--yes", "is_yes", is_flag=True, help="Answer the question before what can't be undone.")
 @click.option(

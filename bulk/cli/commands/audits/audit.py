@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from bulk.cli import errors, foreground, output
 from bulk.cli.logs import Command
-from bulk.cli.options import CACHE, LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding, try_out
+from bulk.cli.options import ANY_PATH, CACHE, LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding, try_out
 from bulk.errors import RunDirectoryError, UsageError
 from bulk.exit_codes import STOPPED_EARLY
 
@@ -56,7 +56,7 @@ class Audit(click.Group):
 
 def _rendering(command: Any) -> Any:
     for option in (
-        click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write it into this file."),
+        click.option("--out", metavar="FILE", type=ANY_PATH, help="Write it into this file."),
         click.option("--format", "kind", type=click.Choice(FORMATS), default="text", show_default=True, help="Form."),
     ):
         command = option(command)
@@ -72,8 +72,8 @@ def audit() -> None:
 
 
 @audit.command(cls=Command)
-@click.argument("manifest", type=click.Path(path_type=Path))
-@click.option("--history", "place", metavar="DIR", type=click.Path(path_type=Path), help="Default: audits/NAME.")
+@click.argument("manifest", type=ANY_PATH)
+@click.option("--history", "place", metavar="DIR", type=ANY_PATH, help="Default: audits/NAME.")
 @click.option(
     "--overlap", type=click.Choice(OVERLAPS), default="fail", show_default=True, help="While another one runs."
 )
@@ -145,7 +145,7 @@ def night(
 
 
 @audit.command(cls=Command)
-@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("manifest", type=ANY_PATH)
 @click.argument("run", metavar="RUN", type=RunDirectory())
 @_rendering
 @overriding(*MANIFEST, *PLATFORM)

@@ -8,14 +8,14 @@ import click
 from bulk.cli import output
 from bulk.cli.commands.cluster import stored
 from bulk.cli.logs import Command
-from bulk.cli.options import RUNS
+from bulk.cli.options import ANY_PATH, RUNS
 from bulk.errors import BulkError
 
 
 @click.command(cls=Command)
 @click.argument("run", metavar="RUN")
 @stored.needed_store
-@click.option("--run-dir", type=click.Path(path_type=Path), help=f"Where it goes. Default: {RUNS}/RUN.")
+@click.option("--run-dir", type=ANY_PATH, help=f"Where it goes. Default: {RUNS}/RUN.")
 def export(run: str, store: str, run_dir: Path | None) -> int:
     """Write a run of a store into a run directory.
 
