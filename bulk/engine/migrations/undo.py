@@ -81,16 +81,16 @@ async def write_undo(
     around = surroundings or Surroundings(handles_signals=True)
     if is_held(run_dir):
         raise RunDirectoryError(f"{run_dir} is in use: wait until the run has ended, or stop it with `bulk stop`")
-    view = LedgerView(run_dir)
-    refuse_changed_parts(run_dir)
-    view.refuse_edited()
-    manifest = manifest_of(view, overrides, environ, needs_items=False)
-    writing = _Writing(manifest, out)
-    try:
-        writing.refuse_existing()
-    except OSError as error:
-        raise _unwritable(error, out) from None
     with working(f"reading {run_dir}") as tell:
+        view = LedgerView(run_dir)
+        refuse_changed_parts(run_dir)
+        view.refuse_edited()
+        manifest = manifest_of(view, overrides, environ, needs_items=False)
+        writing = _Writing(manifest, out)
+        try:
+            writing.refuse_existing()
+        except OSError as error:
+            raise _unwritable(error, out) from None
         await beside(around.disk, lambda: writing.gather(view, tell))
     programs = manifest.path.resolve().parent
     limits = gentle_section(manifest.limits)

@@ -27,6 +27,8 @@ READING = (
     (("runs", "."), "reading the runs below ."),
     (("report", "run"), "reading run"),
     (("report", "run", "--format", "html"), "reading run"),
+    (("report", "run", "--format", "csv"), "writing the items of run"),
+    (("report", "run", "--only", "failed"), "writing the items of run"),
     (("retry", "run", "--code", "conflict"), "reading run"),
     (("tables", "run", "--to", "sqlite", "--out", "tables.sqlite"), "writing tables.sqlite"),
     (("sql", "run", "SELECT 1"), "reading run"),
