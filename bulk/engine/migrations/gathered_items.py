@@ -1,6 +1,7 @@
 """The items that take a run back, between their gathering and the manifest: files of JSON lines, one for each job.
 
-Items that take back the same thing are found with rows on disk, and joined: only these are in memory together.
+Items that take back the same thing are found with rows on disk, and joined. In memory are those that share a thing, one
+such group at a time, and what has become of them.
 """
 
 from collections.abc import Iterator
@@ -23,8 +24,11 @@ UNREAD = ".part"
 
 Line: TypeAlias = dict[str, Any]
 
-_SCHEMA = "CREATE TABLE changed (thing INTEGER, line INTEGER);"
-_REPEATED = "SELECT line FROM (SELECT line, count(*) OVER (PARTITION BY thing) AS items FROM changed) WHERE items > 1"
+_SCHEMA = "CREATE TABLE changed (thing INTEGER, line INTEGER, part INTEGER, start INTEGER);"
+_REPEATED = """
+    SELECT first, line, part, start FROM (SELECT *, count(*) OVER things AS items, min(line) OVER things AS first
+    FROM changed WINDOW things AS (PARTITION BY thing)) WHERE items > 1"""
+"""Lines with a thing that other lines have too, and the first of these lines."""
 
 
 @dataclass(slots=True)
@@ -34,6 +38,7 @@ class Part:
     name: str
     job: Job
     operation: str
+    number: int
     items: int = 0
 
 
@@ -51,7 +56,7 @@ class GatheredItems:
     _outs: dict[str, BinaryIO] = field(default_factory=dict)
     _open: ExitStack = field(default_factory=ExitStack)
     _rows: TemporaryRows = field(init=False)
-    _instead: dict[int, Line | None] = field(default_factory=dict)
+    _instead: dict[int, bytes | None] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
         self._rows = self._open.enter_context(TemporaryRows(_SCHEMA, "changed"))
@@ -62,7 +67,7 @@ class GatheredItems:
             for out in self._outs.values():
                 out.flush()
             if kind is None:
-                self._join({line for (line,) in self._rows.select(_REPEATED)})
+                self._join()
 
     @property
     def parts(self) -> list[Part]:
@@ -76,18 +81,21 @@ class GatheredItems:
         line = {"line": self.count, "things": things, **more, **_members(way, taken.job.credential)}
         if part.name not in self._outs:
             self._outs[part.name] = self._open.enter_context(self._path(part).open("wb"))
+        start = self._outs[part.name].tell()
         self._outs[part.name].write(msgspec.json.encode(line) + b"\n")
         for thing in things:
-            self._rows.keep((short_63(*thing), self.count))
+            self._rows.keep((short_63(*thing), self.count, part.number, start))
         part.items += 1
         self.count += 1
 
     def lines(self, part: Part) -> Iterator[Line]:
         """Yield the lines of a part."""
-        for line in self._written(part):
-            left = self._instead.get(line["line"], line)
-            if left is not None:
-                yield left
+        with self._path(part).open("rb") as lines:
+            for line in map(msgspec.json.decode, lines):
+                if line["line"] not in self._instead:
+                    yield line
+                elif (left := self._instead[line["line"]]) is not None:
+                    yield msgspec.json.decode(left)
 
     def files(self) -> Iterator[tuple[str, FileBefore]]:
         """Yield the files whose bytes are needed, each with the name of the credential that reads it."""
@@ -108,33 +116,67 @@ class GatheredItems:
             is_own = operation == job.operation.name
             if any(part.name == name for part in self.parts):
                 name = f"{name}-{operation.partition('.')[2]}"
-            found = self._parts[job.number, operation] = Part(name, job, operation)
+            found = self._parts[job.number, operation] = Part(name, job, operation, len(self._parts))
             if is_own:  # a thing that a job has changed twice is changed back before it is removed
                 self._parts = {(job.number, operation): found, **self._parts}
         return found
 
-    def _join(self, repeated: set[int]) -> None:
-        """Join those of these lines that take back the same thing."""
-        found: dict[int, tuple[Part, Line]] = {}
-        for part in self.parts if repeated else ():
-            found |= {line["line"]: (part, line) for line in self._written(part) if line["line"] in repeated}
-        items = {place: _placed(part, line) for place, (part, line) in found.items()}
+    def _join(self) -> None:
+        """Join the lines that take back the same thing."""
+        places, groups = dict[int, tuple[int, int]](), _Groups()
+        for first, line, part, start in self._rows.select(_REPEATED):
+            places[line] = part, start
+            groups.unite(first, line)
+        parts = {part.number: part for part in self.parts}
+        with ExitStack() as stack:
+            files = {part.number: stack.enter_context(self._path(part).open("rb")) for part in self.parts}
+            for group in groups.found():
+                lines = dict[int, tuple[Part, Line]]()
+                for place in group:
+                    number, start = places[place]
+                    files[number].seek(start)
+                    lines[place] = parts[number], msgspec.json.decode(files[number].readline())
+                self._join_group(lines)
+
+    def _join_group(self, lines: dict[int, tuple[Part, Line]]) -> None:
+        items = {place: _placed(part, line) for place, (part, line) in lines.items()}
         join(items)
-        for place, (part, line) in found.items():
+        for place, (part, line) in lines.items():
             item = items.get(place)
             if item is None:
                 part.items -= 1
                 self._instead[place] = None
             else:
                 line.pop("file", None)
-                self._instead[place] = {**line, **_members(item.way, item.file_credential)}
+                self._instead[place] = msgspec.json.encode({**line, **_members(item.way, item.file_credential)})
 
     def _path(self, part: Part) -> Path:
         return self.folder / f"{part.name}{UNREAD}"
 
-    def _written(self, part: Part) -> Iterator[Line]:
-        with self._path(part).open("rb") as lines:
-            yield from map(msgspec.json.decode, lines)
+
+class _Groups:
+    """Numbers in groups that grow together."""
+
+    def __init__(self) -> None:
+        self._leads: dict[int, int] = {}
+
+    def unite(self, one: int, other: int) -> None:
+        """Put two numbers, and all that are in a group with them, into one group."""
+        self._leads[self._lead(one)] = self._lead(other)
+
+    def found(self) -> list[list[int]]:
+        """Return the groups."""
+        groups: dict[int, list[int]] = {}
+        for number in list(self._leads):
+            groups.setdefault(self._lead(number), []).append(number)
+        return list(groups.values())
+
+    def _lead(self, number: int) -> int:
+        lead = self._leads.setdefault(number, number)
+        while self._leads[lead] != lead:
+            lead = self._leads[lead]
+        self._leads[number] = lead
+        return lead
 
 
 def _members(way: Undo, credential: str) -> Line:
