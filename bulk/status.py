@@ -4,9 +4,10 @@ The engine makes a RunStatus about once a second and stores it in the ledger (as
 there.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeAlias
 
 import msgspec
 
@@ -218,3 +219,13 @@ class Silence:
 
     def note(self, text: str) -> None:
         """Do nothing."""
+
+
+Working: TypeAlias = Callable[[str], AbstractContextManager[Callable[[int], None]]]
+"""Shows in a block what is done there, in words; what the block gets takes how many items are done (count)."""
+
+
+@contextmanager
+def silently(_words: str) -> Iterator[Callable[[int], None]]:
+    """Show nothing."""
+    yield lambda _: None

@@ -31,9 +31,12 @@ from bulk.audit.tables.writing import tables_of
 from bulk.bundle.checked import Checked
 from bulk.clock import iso_utc
 from bulk.engine.agreement.approval import Approve
+from bulk.engine.execution import report as write_reports_of
 from bulk.errors import UNDECODABLE, Flaw, ManifestError, RunDirectoryError, RunStopped, UsageError
 from bulk.exit_codes import COMPLETE, of_audit
+from bulk.ledger.companion_files import refuse_changed_parts
 from bulk.ledger.database import LEDGER
+from bulk.ledger.digests.file_digests import DIGESTS, note_files
 from bulk.ledger.view import LedgerView
 from bulk.manifest.audit_section import AuditSettings
 from bulk.manifest.manifest import Manifest
@@ -125,6 +128,7 @@ def one_night(prepared: Prepared, history: History, run: DoRun, now: float, resu
 def _judged(prepared: Prepared, history: History, run_dir: Path, report: Report) -> AuditResult:
     """Write the tables of a night whose run is complete, compare it, judge it, and make it count."""
     view, at = LedgerView(run_dir), iso_utc(report.started_at.timestamp())
+    _end(view)
     tables = _tables(history, view, run_dir.name)
     good = [night for night in history.good() if night.run != run_dir.name]
     before = _refuse_gone(history.place(places.BASELINES, good[-1].run, ".db")) if good else None
@@ -160,6 +164,16 @@ def _judged(prepared: Prepared, history: History, run_dir: Path, report: Report)
     _keep(history, result)
     history.commit(night)
     return result
+
+
+def _end(view: LedgerView) -> None:
+    """Write the reports and the digests of a complete run whose process was killed before it could."""
+    head = view.head()
+    if head is not None and not (view.run_dir / DIGESTS).is_file():
+        refuse_changed_parts(view.run_dir)
+        view.refuse_edited()
+        write_reports_of(view, view.run_dir)
+        note_files(view.run_dir, bytes.fromhex(head))
 
 
 def _night(
@@ -205,9 +219,12 @@ def _why_not(prepared: Prepared, run_dir: Path, now: float, within_s: float) -> 
     began = run_dir.stat().st_ctime if not (run_dir / LEDGER).is_file() else _began(LedgerView(run_dir), now)
     if now - began > within_s:
         return f"it began on {iso_utc(began)}, which is longer ago than an audit is gone on with"
-    if (run_dir / LEDGER).is_file() and LedgerView(run_dir).identity().manifest_digest != prepared.manifest.digest:
-        return SAME
-    return ""
+    if not (run_dir / LEDGER).is_file():
+        return ""
+    identity, manifest = LedgerView(run_dir).identity(), prepared.manifest
+    if identity.base_url != manifest.platform.base_url:
+        return f"the run was begun on another platform: {identity.base_url}"
+    return SAME if identity.manifest_digest != manifest.digest else ""
 
 
 def _began(view: LedgerView, now: float) -> float:

@@ -88,27 +88,34 @@ class _Index(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION
     name: str
     manifest: str = ""
+    base_url: str = ""
     nights: tuple[Night, ...] = ()
 
 
 class History:
     """The nights of one audit, in `path`."""
 
-    def __init__(self, path: Path, name: str, manifest: Path | None = None) -> None:
+    def __init__(self, path: Path, name: str, manifest: Path | None = None, base_url: str = "") -> None:
         """Read the nights.
 
         Args:
             manifest: the manifest of the night that begins; a manifest that was moved or edited keeps its nights.
+            base_url: the platform of that night.
 
         Raises:
             RunDirectoryError: the folder can't be read, has lost its index, or is of a newer version, of another audit,
-                or of another manifest of the same name that is still there.
+                of another platform, or of another manifest of the same name that is still there.
         """
         index = _index(path / NAME, name)
         self.path, self.name, self.nights = path, name, index.nights
-        self._manifest = index.manifest
+        self._manifest, self._base_url = index.manifest, base_url or index.base_url
         if not (path / NAME).exists():
             self._refuse_lost()
+        if base_url and index.base_url not in ("", base_url):
+            raise RunDirectoryError(
+                f"{path} is the history of {index.base_url}, and what is at {base_url} can't be compared with it: name "
+                f"another --history; if it is the same platform at a new address, write that into {path / NAME}"
+            )
         if manifest is not None:
             self._manifest = str(manifest.absolute())  # as it was named: a link may lead elsewhere tomorrow
             if index.manifest not in ("", self._manifest):
@@ -205,7 +212,7 @@ class History:
             )
 
     def _write(self, nights: tuple[Night, ...]) -> None:
-        index = _Index(name=self.name, manifest=self._manifest, nights=nights)
+        index = _Index(name=self.name, manifest=self._manifest, base_url=self._base_url, nights=nights)
         try:
             write_whole(self.path / NAME, msgspec.json.format(msgspec.json.encode(index), indent=1) + b"\n")
         except OSError as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from bulk.cli import errors, event_loop, logs, output
-from bulk.cli.options import CACHE, DISPLAYS, try_out
+from bulk.cli.options import ANY_PATH, CACHE, DISPLAYS, try_out
 from bulk.errors import BulkError, Interrupted, UsageError
 from bulk.exit_codes import STOPPED_EARLY, ExitCode
 
@@ -38,7 +38,7 @@ _SHOWING = (
     click.option(
         "--metrics",
         metavar="FILE",
-        type=click.Path(path_type=Path),
+        type=ANY_PATH,
         help="Keep figures for a collector of metrics in FILE, written anew every 15 seconds.",
     ),
 )
@@ -150,7 +150,9 @@ def report_of(
     import platformdirs
 
     from bulk.cli.progress.painter import display
+    from bulk.clock import Clock
     from bulk.report.render import terminal
+    from bulk.status import JobStatus, RunStatus
 
     where = None if no_cache else cache or platformdirs.user_cache_path("bulk")
     with contextlib.ExitStack() as stack:
@@ -160,6 +162,12 @@ def report_of(
         shown = stack.enter_context(display(progress, sys.stderr))
         if progress in ("auto", "rich") and terminal.is_terminal(sys.stderr):
             stack.enter_context(logs.noted_by(shown.note))
+            if os.environ.get("TERM") != "dumb":  # until the run has a status: a large ledger is read for seconds
+                now, items = (
+                    Clock().now(),
+                    JobStatus(name="items", operation="check", items=None, outcomes={"checked": 0}),
+                )
+                shown.update(RunStatus(name=run_dir.name, state="checking", at=now, started_at=now, jobs=(items,)))
         return event_loop.run(lambda: start(shown, where))
 
 

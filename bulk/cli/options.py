@@ -26,6 +26,10 @@ RUNS, AUDITS = Path("runs"), Path("audits")
 """Where run directories are made when none is named."""
 
 
+ANY_PATH = click.Path(path_type=Path, readable=False)
+"""A path whose command says itself why it can't be read, with the exit code that belongs to that and the way out."""
+
+
 class RunDirectory(click.Path):
     """A run directory; those below `runs/` and the current folder, and the nights of audits, complete.
 
@@ -34,7 +38,7 @@ class RunDirectory(click.Path):
     """
 
     def __init__(self, *, or_history: bool = False) -> None:
-        super().__init__(path_type=Path)
+        super().__init__(path_type=Path, readable=False)
         self._or_history = or_history
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -140,7 +144,7 @@ CACHE = (
     click.option(
         "--cache",
         metavar="DIR",
-        type=click.Path(path_type=Path),
+        type=ANY_PATH,
         callback=_one_cache,
         help="Where reads are remembered.",
     ),

@@ -49,8 +49,12 @@ async def run_manifest(
     display: Display,
     environ: Mapping[str, str],
     surroundings: Surroundings,
+    read: Manifest | None = None,
 ) -> Report:
     """Check a manifest, then run it, or go on with its run where `run_dir` holds one.
+
+    Args:
+        read: the manifest, where it has been read already: reading a large one takes seconds.
 
     Returns:
         The report; its exit code also says when the run was stopped with work left.
@@ -58,9 +62,10 @@ async def run_manifest(
     Raises:
         BulkError: nothing could be run; its exit code says why.
     """
-    manifest = await beside(surroundings.disk, lambda: read_manifest(path, overrides, environ))
-    origin = Origin.of(manifest, overrides, surroundings.cache)
-    return await execute(manifest, origin, run_dir, display, environ, surroundings)
+    if read is None:
+        read = await beside(surroundings.disk, lambda: read_manifest(path, overrides, environ))
+    origin = Origin.of(read, overrides, surroundings.cache)
+    return await execute(read, origin, run_dir, display, environ, surroundings)
 
 
 async def resume_run(

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from bulk.capabilities import HoldsSecrets, SavesContent, Undoable
+from bulk.capabilities import HoldsSecrets, SavesContent
 from bulk.clock import Clock
 from bulk.execute.recorder import Recorder
 from bulk.execute.requests.context import ItemTally
@@ -18,6 +18,7 @@ from bulk.platform.bodies.body_reader import BodyReader
 from bulk.redaction import redact
 from bulk.schedule.queues import Work
 from bulk.schedule.scheduler import Scheduler
+from bulk.undo import Undoable
 
 _KEPT = (OutcomeKind.SUCCEEDED, OutcomeKind.FAILED, OutcomeKind.UNCHANGED)
 """Outcomes of items that have changed something, for certain, in part or perhaps: their before-images are kept."""

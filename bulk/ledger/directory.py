@@ -185,7 +185,10 @@ def unusable(path: Path, error: OSError, way_out: str = ANOTHER_RUN) -> BulkErro
     if error.errno == errno.ELOOP:
         reason = "there is a symbolic link where a file of the run belongs; remove the link"
     named = Path(error.filename or path)
-    where = path / named if str(named) == named.name != path.name else named  # its name was opened in the directory
+    is_in_it = (
+        str(named) == named.name != path.name and named not in path.parents
+    )  # its name was opened in the directory
+    where = path / named if is_in_it else named
     return RunDirectoryError(f"{where} can't be used: {reason}; correct that, or {way_out}")
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from bulk import urls
-from bulk.capabilities import ChangesThings, Conflict, CreatesNames, DecidesState, Irreversible, Returns, Undo, Undoable
+from bulk.capabilities import ChangesThings, Conflict, CreatesNames, DecidesState, Returns
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -28,6 +28,7 @@ from bulk.model import (
     unknown,
 )
 from bulk.operation import Item, ItemFlaw, Settling, Steps
+from bulk.undo import Irreversible, Undo, Undoable
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Organization, Renaming
 from bulk_jobs.shared import creations, names, proofs, refusals

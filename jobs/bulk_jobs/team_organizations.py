@@ -9,9 +9,10 @@ team organization assignments; operations.md, 404 rule.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
-from bulk.capabilities import CombinedSteps, Irreversible, Returns, Undo
+from bulk.capabilities import CombinedSteps, Returns
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
+from bulk.undo import Irreversible, Undo
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Organization, TeamAdditions, TeamRemovals
 from bulk_jobs.shared import pages, presence

@@ -7,22 +7,23 @@ before nor as asked for, somebody else has changed it, and it is left alone. Sou
 webhooks; operations.md, PATCH hook / hook config, third value.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from bulk.capabilities import ChangesThings, HoldsSecrets, Irreversible, LooksBack, Returns, Undo, Undoable
+from bulk.capabilities import ChangesThings, HoldsSecrets, LooksBack, Returns
 from bulk.model import Effect, Lost, NotApplied, Outcome, Request, Undecided, succeeded, unchanged, unknown
 from bulk.operation import ItemFlaw, Settling, Steps
 from bulk.proof import Proof
+from bulk.undo import Irreversible, Undo, Undoable
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Webhook, WebhookConfig
 from bulk_jobs.shared import event_names, hook_settings, proofs, refusals
 from bulk_jobs.shared.hook_settings import HookItem, hook_path
+from bulk_jobs.shared.undos import hooks
 
-_NOT_KNOWN = Irreversible("what it was before is not known")
 _LOST = "the answer was lost; everything is as asked for"
 _UNREADABLE = "secret, user name and password can't be read back"
 _UNSEEN = "the webhook can't be seen"
@@ -119,14 +120,14 @@ class UpdateWebhook(
             path=hook_path(item),
             body=wanted if item.name is None else {**wanted, "name": item.name},
             effect=Effect.SET,
-            before=_image(wanted, found.body),
+            before=hook_settings.image_of(wanted, found.body),
             proof=hook_settings.proof_of_hook(item, about),
         )
         if hook_settings.kept_events(wanted, found.body, reply.body):
             reply = yield _look(hook_path(item), hook_settings.proof_of_hook(item, about), may_be_absent=False)
             kept = hook_settings.kept_events(wanted, found.body, reply.body)
             if kept:
-                told = _third_value(wanted, _image(wanted, found.body), reply.body)
+                told = _third_value(wanted, hook_settings.image_of(wanted, found.body), reply.body)
                 return unknown(_STAYS.format(events=", ".join(kept)), http_status=200, result=told)
         note = hook_settings.note_on(wanted, reply.body, drops=item.drop_secret)
         return succeeded(hook_settings.shown(reply.body), note=note)
@@ -145,13 +146,10 @@ class UpdateWebhook(
         return succeeded(hook_settings.shown(found.body), note=note) if trace is None else trace
 
     def undo(self, item: UpdateWebhookItem, before: Any, result: Any) -> Undo | Irreversible:
-        if not isinstance(before, dict) or not isinstance(result, dict):
-            return _NOT_KNOWN
-        shown, loses = hook_settings.before_undo(before)
-        fields = {name: value for name, value in shown.items() if value is not None}
-        expect = _image(fields, result)
-        changed = {name: value for name, value in fields.items() if name != "config" or value}
-        return Undo(operation=self.name, item={**_again(item), **changed, "expect": expect}, loses=" and ".join(loses))
+        return hooks.of_update(item, before, result)
+
+    def joined(self, way: Undo, later: Undo) -> Sequence[Undo]:
+        return hooks.joined(way, later)
 
     def before_both(self, item: UpdateWebhookItem, first: Any, later: Any) -> Any:
         return _before_both(hook_settings.body_of(item), first, later)
@@ -231,7 +229,7 @@ class UpdateWebhookConfig(
             path=path,
             body=wanted["config"],
             effect=Effect.SET,
-            before=_image(wanted, {"config": found.body}),
+            before=hook_settings.image_of(wanted, {"config": found.body}),
             proof=proofs.entry({"url": str}, partial(hook_settings.flaw_of_config, wanted["config"])),
         )
         note = hook_settings.note_on(wanted, {"config": reply.body}, drops=item.drop_secret)
@@ -250,21 +248,13 @@ class UpdateWebhookConfig(
         return succeeded(hook_settings.shown_config(found.body), note=_LOST) if trace is None else trace
 
     def undo(self, item: UpdateWebhookConfigItem, before: Any, result: Any) -> Undo | Irreversible:
-        if not isinstance(before, dict) or not isinstance(result, dict):
-            return _NOT_KNOWN
-        fields, loses = hook_settings.before_undo(before)
-        config = fields["config"]
-        expect = hook_settings.image_of_config(config, result)
-        return Undo(operation=self.name, item={**_again(item), **config, "expect": expect}, loses=" and ".join(loses))
+        return hooks.of_config_update(item, before, result)
+
+    def joined(self, way: Undo, later: Undo) -> Sequence[Undo]:
+        return hooks.joined(way, later)
 
     def before_both(self, item: UpdateWebhookConfigItem, first: Any, later: Any) -> Any:
         return _before_both({"config": _config_body(item)}, first, later)
-
-
-def _again(item: UpdateWebhookItem | UpdateWebhookConfigItem) -> dict[str, Any]:
-    """Return the fields that the item of an undo has besides the settings: its webhook, and what it insists on."""
-    more = {"allow_unknown_events": True} if isinstance(item, UpdateWebhookItem) else {}
-    return {"org": item.org, "hook_id": item.hook_id, "drop_secret": True, "allow_insecure_ssl": True, **more}
 
 
 def _conflict(
@@ -311,13 +301,6 @@ def _looked_back(item: HookItem, wanted: Mapping[str, Any], hook: Mapping[str, A
     return refusals.not_as_left(f"webhook {item.hook_id}", differing) if differing else unchanged(result)
 
 
-def _image(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a webhook that an update changes: those that the update gives, and whether there is a
-    secret."""
-    config = hook_settings.image_of_config(wanted.get("config") or {}, hook["config"])
-    return {"config": config, **{name: hook.get(name) for name in ("events", "active") if name in wanted}}
-
-
 def _before_both(wanted: Mapping[str, Any], first: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a webhook before two updates; see `Undoable.before_both`. Of a secret only that there was
     one is known."""
@@ -349,8 +332,8 @@ def _trace(wanted: Mapping[str, Any], hook: Mapping[str, Any], lost: Lost) -> No
 
 def _third_value(wanted: Mapping[str, Any], before: Mapping[str, Any], hook: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was asked for, what was there before, and what was found instead."""
-    asked = _image(wanted, {**wanted, "config": wanted.get("config") or {}})
-    return {"wanted": asked, "before": before, "found": _image(wanted, hook)}
+    asked = hook_settings.image_of(wanted, {**wanted, "config": wanted.get("config") or {}})
+    return {"wanted": asked, "before": before, "found": hook_settings.image_of(wanted, hook)}
 
 
 def _is_as_before(before: Mapping[str, Any], hook: Mapping[str, Any]) -> bool:

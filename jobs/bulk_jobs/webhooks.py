@@ -6,7 +6,7 @@ webhook that is not listed may exist for another application. Source: specificat
 operations.md, rows of hooks. Deliveries are in `webhook_deliveries.py`.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from bulk.capabilities import ChangesThings, HoldsSecrets, Irreversible, ProvesAbsence, Returns, Undo, Undoable
+from bulk.capabilities import ChangesThings, HoldsSecrets, ProvesAbsence, Returns
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -30,10 +30,12 @@ from bulk.model import (
     unchanged,
 )
 from bulk.operation import ItemFlaw, Operation, Settling, Steps
+from bulk.undo import Irreversible, Undo, Undoable
 from bulk_jobs import accesses
 from bulk_jobs.result_types import Numbered, Webhook, WebhookConfig
 from bulk_jobs.shared import creations, event_names, hook_settings, pages, presence, proofs, refusals
 from bulk_jobs.shared.hook_settings import HookItem, OrganizationItem, hook_path, hooks_path
+from bulk_jobs.shared.undos import hooks
 
 _NOT_COMPARED = "it exists; its secret, user name and password can't be compared"
 
@@ -230,10 +232,10 @@ class CreateWebhook(
         )
 
     def undo(self, item: CreateWebhookItem, before: Any, result: Any) -> Undo | Irreversible:
-        if not isinstance(result, dict) or not isinstance(result.get("id"), int):
-            return Irreversible("its number is not known")
-        expect = hook_settings.image_of_hook(result)
-        return Undo(operation="webhook.delete", item={"org": item.org, "hook_id": result["id"], "expect": expect})
+        return hooks.of_creation(item, result)
+
+    def joined(self, way: Undo, later: Undo) -> Sequence[Undo]:
+        return hooks.joined(way, later)
 
 
 class DeleteWebhookItem(HookItem, frozen=True, kw_only=True):
@@ -303,14 +305,7 @@ class DeleteWebhook(ChangesThings[DeleteWebhookItem], Undoable[DeleteWebhookItem
         return unchanged({"id": item.hook_id}, note="it is not among the webhooks that this credential can see")
 
     def undo(self, item: DeleteWebhookItem, before: Any, result: Any) -> Undo | Irreversible:
-        if not isinstance(before, dict):
-            return Irreversible("what it was is not known")
-        shown, loses = hook_settings.before_undo(before)
-        insists = {"allow_insecure_ssl": True, "allow_unknown_events": True}
-        fields = {"org": item.org, **shown, **insists, "if_exists": "unchanged"}
-        return Undo(
-            operation="webhook.create", item=fields, loses=" and ".join(["its number", *loses]), comes_anew=True
-        )
+        return hooks.of_deletion(item, before)
 
     def settle(self, item: DeleteWebhookItem, lost: Lost) -> Settling:
         listing = yield from _list(item)

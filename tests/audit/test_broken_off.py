@@ -21,16 +21,19 @@ import faulthandler, json, os, resource, signal, sys
 import bulk.cli.commands.audits.audit, bulk.engine.commands, bulk.manifest.reading, jinja2, ruamel.yaml, uvloop
 from bulk.audit import audit
 from bulk.cli import main
+from bulk.engine import execution
 
 def broken(how, step):
     name, _, wanted = step.partition(" ")
-    owner, calls = audit.History if name == "commit" else audit, 0
+    owner, calls = audit.History if name == "commit" else execution if name == "report" else audit, 0
     plain = getattr(owner, name)
 
     def breaking(*given, **named):
         nonlocal calls
         calls += 1
         is_now = calls == int(wanted or 1)
+        if is_now and how == "killed before":
+            os.kill(os.getpid(), signal.SIGKILL)
         if is_now and how == "full":
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
         found = plain(*given, **named)
@@ -116,6 +119,29 @@ def a_broken_night(nights, pairs, text):
     found = tables(nights, "audits/files")
     assert found.count("result.sha") >= 1
     assert found == tables(nights, "audits/twin")
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_night_that_was_killed_before_the_reports_of_its_run_gets_them(nights, is_there):
+    """The run had read everything: the next start writes its reports and asks nothing, also where the platform is out
+    of reach. The night counts once, and somebody is told once."""
+    assert nights.audit().exit_code == 0
+    nights.put(FILES[0], "Changed in the night.\n")
+    assert broken(nights, [("killed before", "report")]) == [["", -signal.SIGKILL]]
+    (run_dir,) = nights.history().pending()
+    assert not (run_dir / "report.html").exists()
+    asked = len(nights.sandbox.journal())
+    if not is_there:
+        nights.sandbox.process.send_signal(signal.SIGSTOP)
+    try:
+        assert nights.audit().exit_code == 7
+    finally:
+        nights.sandbox.process.send_signal(signal.SIGCONT)
+    assert len(nights.sandbox.journal()) == asked
+    assert [night.run for night in nights.history().nights][1:] == [run_dir.name]
+    assert told(nights.folder).count(run_dir.name) == 1
+    assert all((run_dir / name).is_file() for name in ("report.html", "report.json", "digests.json"))
+    assert "report and files agree" in nights.home.run("verify", str(run_dir)).out
 
 
 @pytest.mark.soak

@@ -54,6 +54,28 @@ def test_a_run_in_a_closed_folder_is_named(here: Path, capsys: pytest.CaptureFix
         assert "Permission denied" in printed
 
 
+def test_a_run_directory_that_is_closed_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """That of another user, say: ends with 5, whatever is to be done with it, and so does a list of what is there."""
+    commands: list[Sequence[str]] = [(each, "run") for each in (*RUN, "runs")]
+    commands += [
+        ("diff", "run", "run"),
+        ("sql", "run", "select 1"),
+        ("undo", "run", "-o", "undo.yaml"),
+        ("set", "run", "concurrency=1"),
+        ("tables", "run", "--to", "sqlite", "--out", "tables.sqlite"),
+        ("run", "m.yaml", "--run-dir", "run"),
+        ("audit", "test", "m.yaml", "run"),
+        ("audit", "m.yaml", "--history", "run"),
+        ("approve", "run", "--wave", "1"),
+    ]
+    for command in commands:
+        capsys.readouterr()
+        with closed(here / "run"):
+            assert main(list(command)) == ExitCode.RUN_DIRECTORY, command
+        printed = capsys.readouterr().err
+        assert ("run" in printed, "Permission denied" in printed) == (True, True), printed
+
+
 def test_a_manifest_in_a_closed_folder_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever reads a manifest, or would write one there, ends with 2."""
     commands = [(each, "closed/m.yaml") for each in ("check", "plan", "run", "rehearse")]
@@ -71,3 +93,14 @@ def test_a_folder_that_takes_no_new_files_is_named(here: Path, capsys: pytest.Ca
             assert main(list(command)) == ExitCode.UNUSABLE, command
         printed = capsys.readouterr().err
         assert f"{command[-1]}: can't be written: Permission denied; name another folder" in printed
+
+
+def test_the_folder_that_can_not_be_made_is_named(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not one in it, which nobody has named: where the current folder takes no new files."""
+    monkeypatch.chdir(here / "closed")
+    for command, folder in ((("run", "m.yaml"), "runs"), (("audit", "m.yaml"), "audits")):
+        with closed(here / "closed", 0o500):
+            assert main(list(command)) == ExitCode.RUN_DIRECTORY, command
+        assert capsys.readouterr().err.startswith(f"bulk: {folder} can't be used: Permission denied")

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from bulk.capabilities import Irreversible, Undo
 from bulk.engine.migrations.undo_items import NOT_GIVEN_BACK, PERHAPS_OURS, WITHHELD, Taken, of_job
 from bulk.ledger.records import Record
 from bulk.ledger.view import LedgerView
 from bulk.model import UNSEEN, OutcomeKind
 from bulk.operation import find
+from bulk.undo import Irreversible, Undo
 from bulk_jobs.shared import hook_settings
 from tests.canaries import HOOK_SECRET
 from tests.ledger.samples import finished, opened

@@ -5,8 +5,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bulk.capabilities import Undoable
 from bulk.operation import find
+from bulk.undo import Undoable
 from tests.hostile.http.allowance import Allowance
 from tests.hostile.http.limits import Answers, Headers
 from tests.hostile.http.limits import Limits as Narrow

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bulk.capabilities import Undo
 from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
+from bulk.undo import Undo
 from bulk_jobs import team_organizations as teams
 from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bulk.capabilities import Undo
 from bulk.model import UNSEEN, Effect, OutcomeKind
+from bulk.undo import Undo
 from bulk_jobs.shared.hook_settings import MASK
 from bulk_jobs.webhook_updates import UpdateWebhook, UpdateWebhookConfig
 from bulk_jobs.webhooks import CreateWebhook, DeleteWebhook

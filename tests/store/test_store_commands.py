@@ -1,5 +1,6 @@
 """`bulk store`, `bulk export`, `bulk forget`, `bulk runs --store`, `bulk status --store`: what people see."""
 
+import io
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 from bulk.cli.app import main
 from bulk.cli.catalog import json_schemas
+from bulk.cli.progress import work
 from bulk.manifest.manifest import Limits
 from bulk.model import OutcomeKind
 from bulk.quantities import Share
@@ -186,6 +188,18 @@ def test_runs_of_a_store_say_what_they_ended_with(place, capsys):
     skipped = "(SELECT number FROM word WHERE word = 'skipped'), (SELECT number FROM word WHERE word = 'superseded')"
     place.sql(f"UPDATE count SET (outcome, code) = (SELECT {skipped}) WHERE run = %s AND code <> 0", place.run)
     assert exit_shown(place, capsys) == (0, "0")
+
+
+def test_an_export_says_what_it_does(place, tmp_path, monkeypatch):
+    """Where it takes longer than a command may be silent: on a terminal, until it is there."""
+    monkeypatch.setattr(work, "FIRST_S", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    shown = io.StringIO()
+    monkeypatch.setattr(shown, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", shown)
+    assert main(["export", place.name, "--store", place.text, "--run-dir", str(tmp_path / "run")]) == 0
+    assert f"writing {tmp_path / 'run'}" in shown.getvalue()
+    assert shown.getvalue().endswith("\r\x1b[J")
 
 
 def test_an_export_is_a_run_directory_and_a_forgotten_run_is_gone(place, tmp_path, capsys, monkeypatch):

@@ -9,7 +9,7 @@ import click
 
 from bulk.cli import output
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, as_json, overriding
+from bulk.cli.options import ANY_PATH, LIMITS, MANIFEST, PLATFORM, as_json, overriding
 from bulk.storage.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("manifest", type=ANY_PATH)
 @overriding(*MANIFEST, *PLATFORM, *LIMITS)
 @as_json
 def check(*, manifest: Path, overrides: "Overrides", as_json: bool) -> int:

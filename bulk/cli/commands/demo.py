@@ -17,7 +17,7 @@ import click
 from bulk.cli import output, sandbox_process
 from bulk.cli.commands.examples import copy_examples
 from bulk.cli.logs import Command
-from bulk.cli.options import DISPLAYS
+from bulk.cli.options import ANY_PATH, DISPLAYS
 from bulk.clock import Clock
 from bulk.errors import RunStopped, UsageError
 from bulk.exit_codes import COMPLETE
@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 
 @click.command(cls=Command)
-@click.option("--keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep everything in this new folder.")
+@click.option("--keep", metavar="DIR", type=ANY_PATH, help="Keep everything in this new folder.")
 @click.option("--progress", type=click.Choice(DISPLAYS), default="auto", show_default=True, help="Kind of display.")
 def demo(*, keep: Path | None, progress: str) -> int:
     """Try everything out, without a platform.

@@ -9,12 +9,13 @@ import click
 
 from bulk.cli import output
 from bulk.cli.logs import Command
+from bulk.cli.options import ANY_PATH
 from bulk.errors import UsageError
 from bulk.storage.new_files import arriving, settle
 
 
 @click.command(cls=Command)
-@click.argument("folder", metavar="[DIR]", default="bulk-examples", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="[DIR]", default="bulk-examples", type=ANY_PATH)
 def examples(*, folder: Path) -> int:
     """Copy the example manifests into DIR (bulk-examples).
 

@@ -10,7 +10,7 @@ import click
 
 from bulk.cli import event_loop, output
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, as_json, overriding, refuse_without, try_out
+from bulk.cli.options import ANY_PATH, LIMITS, MANIFEST, PLATFORM, as_json, overriding, refuse_without, try_out
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,11 +18,9 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("manifest", type=ANY_PATH)
 @click.option("--live", "is_live", is_flag=True, help="Look at every item that writes: reads only.")
-@click.option(
-    "-o", "--out", metavar="FILE", type=click.Path(path_type=Path), help="With --live: where to write the plan."
-)
+@click.option("-o", "--out", metavar="FILE", type=ANY_PATH, help="With --live: where to write the plan.")
 @click.option(
     "--diff",
     "most_shown",

@@ -1,5 +1,7 @@
 """`bulk report`: the completion report of a run, or its items."""
 
+import contextlib
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +31,7 @@ def report(run_dir: Path, *, form: str | None, only: str | None, as_json: bool) 
     from bulk.cli.progress.work import at_work
     from bulk.ledger.view import LedgerView
     from bulk.report.render import tables
+    from bulk.report.render.terminal import is_terminal
 
     if as_json and form not in (None, "json"):
         raise UsageError(f"--json is the same as --format json, and --format {form} was given: leave one of them out")
@@ -40,7 +43,9 @@ def report(run_dir: Path, *, form: str | None, only: str | None, as_json: bool) 
     with at_work(f"reading {run_dir}"):
         view.refuse_edited()
         whole = b"" if form in ("csv", "jsonl") or kinds is not None else _whole(view, form)
-    with output.binary_out() as stdout:
+    # where the lines go into a file, nothing else shows that they are written
+    working = contextlib.nullcontext() if is_terminal(sys.stdout) else at_work(f"writing the items of {run_dir}")
+    with working, output.binary_out() as stdout:
         match form:
             case "csv":
                 tables.write_csv(view, stdout, kinds)

@@ -15,6 +15,7 @@ from bulk.cli.commands.cluster import stored, submit, with_workers
 from bulk.cli.logs import Command
 from bulk.cli.options import (
     ACCEPT_WAVE,
+    ANY_PATH,
     LIMITS,
     MANIFEST,
     OF_ITS_PROCESS,
@@ -28,13 +29,14 @@ from bulk.errors import UsageError
 
 if TYPE_CHECKING:
     from bulk.engine.agreement.approval import Approve
+    from bulk.manifest.manifest import Manifest
     from bulk.manifest.reading import Overrides
     from bulk.report.fold import Report
     from bulk.status import Display
 
 
 @click.command(cls=Command)
-@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("manifest", type=ANY_PATH)
 @click.option("--run-dir", metavar="DIR", type=RunDirectory(), help="Default: runs/NAME-TIME. An existing one resumes.")
 @click.option("--yes", "is_yes", is_flag=True, help="Answer the question before what can't be undone.")
 @click.option(
@@ -88,24 +90,32 @@ def run(
     if store is not None:
         refuse_for_workers("--store", *OF_ITS_PROCESS)
         return submit.run_in_store(manifest, store, run_dir, **shared)
-    with _place(manifest, overrides, run_dir) as (manifest, overrides, place, approve):
-        if workers is None or with_workers.is_at_home(place):
-            return _run_alone(manifest, overrides, place, approve, ask, accepted, showing)
-        if approve is not None:
+    with _place(manifest, overrides, run_dir) as meant:
+        if workers is None or with_workers.is_at_home(meant.run_dir):
+            return _run_alone(meant, ask, accepted, showing)
+        if meant.approve is not None:
             raise UsageError("an approved plan is carried out by one process: give it without --workers")
         refuse_for_workers("--workers", *OF_ITS_PROCESS)
-        return with_workers.run(manifest, workers, place, **{**shared, "overrides": overrides})
+        return with_workers.run(meant.manifest, workers, meant.run_dir, **{**shared, "overrides": meant.overrides})
 
 
-def _run_alone(
-    manifest: Path,
-    overrides: "Overrides",
-    place: Path,
-    approve: "Approve | None",
-    ask: "Callable[..., Approve]",
-    accepted: tuple[int, ...],
-    showing: dict[str, Any],
-) -> int:
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Meant:
+    """What the command line means.
+
+    Attributes:
+        read: the manifest, where it had to be read for the name of the run directory.
+        approve: agrees to the run of a plan.
+    """
+
+    manifest: Path
+    overrides: "Overrides"
+    run_dir: Path
+    read: "Manifest | None" = None
+    approve: "Approve | None" = None
+
+
+def _run_alone(meant: _Meant, ask: "Callable[..., Approve]", accepted: tuple[int, ...], showing: dict[str, Any]) -> int:
     """Run the manifest in this process; without `approve`, the question that `ask` makes decides."""
     from bulk.cli.progress.painter import Painter
     from bulk.engine import commands
@@ -114,9 +124,9 @@ def _run_alone(
     async def start(display: "Display", cache: Path | None) -> "Report":
         alone = display.suspended if isinstance(display, Painter) else contextlib.nullcontext
         return await commands.run_manifest(
-            manifest,
-            overrides=overrides,
-            run_dir=place,
+            meant.manifest,
+            overrides=meant.overrides,
+            run_dir=meant.run_dir,
             display=display,
             environ=os.environ,
             surroundings=Surroundings(
@@ -124,17 +134,16 @@ def _run_alone(
                 handles_signals=True,
                 is_steered=True,
                 accepted_waves=frozenset(accepted),
-                approve=approve or ask(alone=alone),
+                approve=meant.approve or ask(alone=alone),
             ),
+            read=meant.read,
         )
 
-    return foreground.run(start, place, **showing)
+    return foreground.run(start, meant.run_dir, **showing)
 
 
 @contextlib.contextmanager
-def _place(
-    given: Path, overrides: "Overrides", run_dir: Path | None
-) -> "Iterator[tuple[Path, Overrides, Path, Approve | None]]":
+def _place(given: Path, overrides: "Overrides", run_dir: Path | None) -> Iterator[_Meant]:
     """Yield the result of `_meant`; a run directory that was made for it is removed where no run began in it."""
     from bulk.engine import commands
 
@@ -144,31 +153,32 @@ def _place(
         yield found
     finally:
         if run_dir is None:
-            commands.remove_if_empty(found[2], with_parent=is_first)
+            commands.remove_if_empty(found.run_dir, with_parent=is_first)
 
 
-def _meant(given: Path, overrides: "Overrides", run_dir: Path | None) -> "tuple[Path, Overrides, Path, Approve | None]":
-    """Return the manifest, its overrides, the run directory, and the approval where `given` is a plan."""
+def _meant(given: Path, overrides: "Overrides", run_dir: Path | None) -> _Meant:
+    """Return what `given`, a manifest or a plan, means; where no run directory is given, one is made."""
     from bulk.clock import Clock
     from bulk.engine.agreement import plan_file, planned_run
+    from bulk.engine.commands import new_run_dir
 
     if not plan_file.is_plan(given):
-        return given, overrides, run_dir or _new_run_dir(given, overrides), None
+        if run_dir is not None:
+            return _Meant(given, overrides, run_dir)
+        read = _read(given, overrides)
+        return _Meant(given, overrides, new_run_dir(read.name, Clock()), read)
     plan = plan_file.read_plan(given)
     place = run_dir or planned_run.run_dir_of(plan)
     planned_run.keep_to(plan, given, place)
     approve = planned_run.approval_of(plan, given, place, Clock())
     base_url = overrides.base_url or os.environ.get("BULK_BASE_URL")  # another one than the plan's is refused
     overrides = plan.origin.overrides(dataclasses.replace(overrides, base_url=base_url))
-    return Path(plan.origin.manifest), overrides, place, approve
+    return _Meant(Path(plan.origin.manifest), overrides, place, approve=approve)
 
 
-def _new_run_dir(manifest: Path, overrides: "Overrides") -> Path:
+def _read(manifest: Path, overrides: "Overrides") -> "Manifest":
     from bulk.cli.progress.work import at_work
-    from bulk.clock import Clock
-    from bulk.engine.commands import new_run_dir
     from bulk.manifest.reading import read_manifest
 
     with at_work(f"reading {manifest}"):
-        name = read_manifest(manifest, overrides, os.environ).name
-    return new_run_dir(name, Clock())
+        return read_manifest(manifest, overrides, os.environ)

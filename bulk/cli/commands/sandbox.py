@@ -1,14 +1,13 @@
 """`bulk sandbox`: a platform of one's own, to rehearse and to try things on."""
 
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bulk.cli import event_loop, output
 from bulk.cli.logs import Command
-from bulk.cli.options import VENDORS, Assignment
+from bulk.cli.options import ANY_PATH, VENDORS, Assignment
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,9 +32,9 @@ def _categories() -> tuple[str, ...]:
 @click.command(cls=Command)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=int, default=0, show_default=True, help="TCP port; 0 takes any free one.")
-@click.option("--state", metavar="DIR", type=click.Path(path_type=Path), help="Keep the state here: SQLite and git.")
+@click.option("--state", metavar="DIR", type=ANY_PATH, help="Keep the state here: SQLite and git.")
 @click.option("--vendor", type=click.Choice(VENDORS), default="service", show_default=True, help="Name in headers.")
-@click.option("--seed-data", metavar="FILE", type=click.Path(path_type=Path), help="Data besides the standard data.")
+@click.option("--seed-data", metavar="FILE", type=ANY_PATH, help="Data besides the standard data.")
 @click.option(
     "--rate-limit",
     metavar="CATEGORY=LIMIT/SECONDS",
@@ -53,7 +52,7 @@ def _categories() -> tuple[str, ...]:
     help="Share of requests that go wrong, as drop-after=0.05. Repeatable.",
 )
 @click.option("--fault-seed", type=int, default=0, show_default=True, help="The same seed gives the same faults.")
-@click.option("--journal", metavar="FILE", type=click.Path(path_type=Path), help="One JSON line for every request.")
+@click.option("--journal", metavar="FILE", type=ANY_PATH, help="One JSON line for every request.")
 @click.option(
     "--deliver-to",
     metavar="HOST",

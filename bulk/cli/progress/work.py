@@ -13,7 +13,7 @@ from bulk.cli.progress.plain import Sink
 from bulk.clock import Clock
 from bulk.report.render import terminal
 from bulk.report.render.formatting import counted, duration
-from bulk.status import JobStatus, RunStatus
+from bulk.status import Display, JobStatus, RunStatus, Working, silently
 
 FIRST_S = 1.0
 """How long a command may be silent (seconds)."""
@@ -74,3 +74,14 @@ def at_work(words: str) -> Iterator[Callable[[int], None]]:
     with Painter(WorkFace(guarded(sys.stderr), columns, clock), clock) as shown:
         tell(0)
         yield tell
+
+
+def beside(shown: Display, kind: str = "auto") -> Working:
+    """Return `at_work` for a command that has a display of this kind (`--progress`), which paints nothing meanwhile."""
+
+    @contextlib.contextmanager
+    def working(words: str) -> Iterator[Callable[[int], None]]:
+        with shown.suspended() if isinstance(shown, Painter) else contextlib.nullcontext(), at_work(words) as tell:
+            yield tell
+
+    return working if kind in ("auto", "rich") else silently

@@ -86,10 +86,10 @@ class Engine:
         Raises:
             BulkError: nothing could be run.
         """
-        path = Path(manifest)
+        path, read = Path(manifest), None
         if run_dir is None:
-            name = read_manifest(path, self._overrides, self._environ).name
-            run_dir = new_run_dir(name, Clock())
+            read = read_manifest(path, self._overrides, self._environ)
+            run_dir = new_run_dir(read.name, Clock())
         display = CallbackDisplay(progress, anyio.CancelScope())
         with display.scope:
             return await run_manifest(
@@ -99,6 +99,7 @@ class Engine:
                 display=display,
                 environ=self._environ,
                 surroundings=Surroundings(cache=self._cache),
+                read=read,
             )
         assert display.failure is not None, "nothing else cancels the scope"
         raise display.failure

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from bulk.capabilities import FileBefore
 from bulk.engine.execution import execute
 from bulk.engine.origin import Origin
 from bulk.engine.status.unfinished import refuse_unfinished
@@ -22,6 +21,7 @@ from bulk.manifest.reading import Overrides, read_manifest
 from bulk.manifest.variables import escaped
 from bulk.model import OutcomeKind
 from bulk.status import Display
+from bulk.undo import FileBefore
 
 READS = "reads"
 READS_ELSEWHERE = "reads-elsewhere"

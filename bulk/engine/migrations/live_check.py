@@ -31,7 +31,7 @@ from bulk.manifest.reading import Overrides
 from bulk.model import OutcomeKind
 from bulk.operation import Item, Steps
 from bulk.report.tally import label
-from bulk.status import Display, Silence
+from bulk.status import Display, Silence, Working, silently
 from bulk.storage.disk_threads import beside
 from bulk.storage.scratch import scratch_folder
 
@@ -91,7 +91,13 @@ class Verified(Verification, frozen=True, kw_only=True):
 
 
 async def look_back(
-    run_dir: Path, *, overrides: Overrides, environ: Mapping[str, str], cache: Path | None, display: Display
+    run_dir: Path,
+    *,
+    overrides: Overrides,
+    environ: Mapping[str, str],
+    cache: Path | None,
+    display: Display,
+    working: Working = silently,
 ) -> Live:
     """Look again at every item of a run that wrote.
 
@@ -103,21 +109,20 @@ async def look_back(
     manifest = manifest_of(view, overrides, environ)
     manifest = replace(manifest, jobs=tuple(_from_here(job, run_dir) for job in manifest.jobs))
     with scratch_folder("look") as place:
-        checked = await check_items(manifest, place, Silence(), around.clock, None)
-        if identity_of(checked).items_digest != view.identity().items_digest:
-            raise RunDirectoryError("the items are not those of the run any more; put its items files back")
-        wanted = replace(
-            manifest,
-            jobs=await beside(around.disk, lambda: tuple(_known(job, view, run_dir, place) for job in manifest.jobs)),
-        )
-        wanted = await beside(around.disk, lambda: _only_begun(wanted, view))
-        wanted = replace(wanted, jobs=tuple(map(_looking_back, wanted.jobs)))
+        with working(f"reading {run_dir}"):
+            checked = await check_items(manifest, place, Silence(), around.clock, None)
+            if identity_of(checked).items_digest != view.identity().items_digest:
+                raise RunDirectoryError("the items are not those of the run any more; put its items files back")
+            known = await beside(around.disk, lambda: tuple(_known(job, view, run_dir, place) for job in manifest.jobs))
+            wanted = await beside(around.disk, lambda: _only_begun(replace(manifest, jobs=known), view))
+            wanted = replace(wanted, jobs=tuple(map(_looking_back, wanted.jobs)))
         found = await look_in(wanted, place, environ, display, around)
         if found is None:
             return Live(equal=0, unseen=0, rewritten=0, requests=0, moved=())
         seen, report = found
-        await beside(around.disk, lambda: _refuse_other_files(manifest, run_dir, place / LOOK))
-        live, rests = await beside(around.disk, lambda: _compared(manifest, view, seen, report.requests))
+        with working(f"comparing {run_dir} with the platform"):
+            await beside(around.disk, lambda: _refuse_other_files(manifest, run_dir, place / LOOK))
+            live, rests = await beside(around.disk, lambda: _compared(manifest, view, seen, report.requests))
         if not rests:
             return live
         again = place / "rests"

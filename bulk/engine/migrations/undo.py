@@ -7,17 +7,15 @@ beside the manifest, with the reason. Bytes of files are read now, from the comm
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
-from bulk.capabilities import FileBefore, Irreversible
 from bulk.engine.migrations import undo_items
 from bulk.engine.migrations.file_bytes import READS, READS_ELSEWHERE, Reading, section_of
+from bulk.engine.migrations.gathered_items import UNREAD, GatheredItems, Line, Part
 from bulk.engine.migrations.undo_items import Taken
 from bulk.engine.origin import manifest_of
 from bulk.engine.surroundings import Surroundings
@@ -25,20 +23,19 @@ from bulk.errors import RunDirectoryError, UsageError
 from bulk.ledger.companion_files import refuse_changed_parts
 from bulk.ledger.directory import is_held
 from bulk.ledger.view import LedgerView
-from bulk.manifest.manifest import Job, Manifest
+from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides
 from bulk.manifest.settings import gentle_section
 from bulk.manifest.variables import escaped
 from bulk.redaction import redact
-from bulk.status import Display
+from bulk.status import Display, Working, silently
 from bulk.storage.disk_threads import beside
 from bulk.storage.private_files import try_replacing, write_whole
+from bulk.undo import FileBefore, Irreversible
 
 BYTES_GONE = "its bytes could not be read: {why} (neither at the commit before its write nor in a file that was equal)"
 NO_COMMIT = "no answer has named the commit before it, where its bytes are: the file was the blob {blob}"
 _OTHER_BYTES = "they are others there"
-_UNREAD = ".part"
-"""Suffix of files with items whose bytes are still to be read."""
 
 REMOVED = "a later item removed it, and it does not come back"
 COMES_ANEW = "a later item removed it, and it comes back under another number, as it was then"
@@ -69,6 +66,7 @@ async def write_undo(
     overrides: Overrides,
     display: Display,
     environ: Mapping[str, str],
+    working: Working = silently,
     surroundings: Surroundings | None = None,
 ) -> UndoSummary:
     """Write a manifest that takes the run in `run_dir` back, and the files that belong to the manifest.
@@ -83,16 +81,17 @@ async def write_undo(
     around = surroundings or Surroundings(handles_signals=True)
     if is_held(run_dir):
         raise RunDirectoryError(f"{run_dir} is in use: wait until the run has ended, or stop it with `bulk stop`")
-    view = LedgerView(run_dir)
-    refuse_changed_parts(run_dir)
-    view.refuse_edited()
-    manifest = manifest_of(view, overrides, environ, needs_items=False)
-    writing = _Writing(manifest, out)
-    try:
-        writing.refuse_existing()
-    except OSError as error:
-        raise _unwritable(error, out) from None
-    await beside(around.disk, lambda: writing.gather(view))
+    with working(f"reading {run_dir}") as tell:
+        view = LedgerView(run_dir)
+        refuse_changed_parts(run_dir)
+        view.refuse_edited()
+        manifest = manifest_of(view, overrides, environ, needs_items=False)
+        writing = _Writing(manifest, out)
+        try:
+            writing.refuse_existing()
+        except OSError as error:
+            raise _unwritable(error, out) from None
+        await beside(around.disk, lambda: writing.gather(view, tell))
     programs = manifest.path.resolve().parent
     limits = gentle_section(manifest.limits)
     reading = Reading(manifest.platform, limits, programs, writing.folder, display, environ, around)
@@ -100,17 +99,8 @@ async def write_undo(
     elsewhere = await beside(around.disk, lambda: writing.elsewhere(there))
     if elsewhere:
         there = {**there, **await reading.read(READS_ELSEWHERE, elsewhere)}
-    return await beside(around.disk, lambda: writing.finish(there, reading.failures))
-
-
-@dataclass(slots=True)
-class _Part:
-    """The items of one operation that take a job back."""
-
-    name: str
-    job: Job
-    operation: str
-    items: int = 0
+    with working(f"writing {out}"):
+        return await beside(around.disk, lambda: writing.finish(there, reading.failures))
 
 
 @dataclass(slots=True)
@@ -127,7 +117,6 @@ class _Writing:
 
     manifest: Manifest
     out: Path
-    parts: dict[tuple[int, str], _Part] = field(default_factory=dict)
     wanted: dict[str, tuple[str, FileBefore]] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
@@ -137,6 +126,7 @@ class _Writing:
     removed: set[str] = field(default_factory=set)
     dated: dict[str, FileBefore] = field(default_factory=dict)
     told_anew: list[tuple[frozenset[str], str]] = field(default_factory=list)
+    gathered: GatheredItems = field(init=False)
 
     @property
     def folder(self) -> Path:
@@ -158,25 +148,31 @@ class _Writing:
             raise UsageError(
                 f"{self.out} is where what belongs to the manifest is written; name it {self.out.stem}.yaml"
             )
-        goes_on = any(self.folder.glob(f"*{_UNREAD}"))  # an earlier call could not read or write all
+        goes_on = any(self.folder.glob(f"*{UNREAD}"))  # an earlier call could not read or write all
         for path in (self.out,) if goes_on else (self.out, self.folder, self.list_path):
             if (path.exists() or path.is_symlink()) and not (path == self.folder and self._is_begun):
                 raise UsageError(f"{path} exists already; name another file with -o, or move it away")
 
-    def gather(self, view: LedgerView) -> None:
+    def gather(self, view: LedgerView, tell: Callable[[int], None]) -> None:
         """Write the items of each job, before it is known whether the bytes of their files can be read."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             try_replacing(self.out)
-            with ExitStack() as stack:
-                outs: dict[str, BinaryIO] = {}
+            self.gathered = GatheredItems(self.folder)
+            with self.gathered:
                 for job in reversed(self.manifest.jobs):
                     for taken in undo_items.of_job(view, job):
-                        self._add(taken, outs, stack)
+                        self._add(taken)
+                        tell(self.gathered.count)
+            for credential, file in self.gathered.files():
+                if file.is_dated:
+                    self.wanted[file.blob_sha] = credential, file
+                else:
+                    self.wanted.setdefault(file.blob_sha, (credential, file))
         except OSError as error:
             raise _unwritable(error, self.folder) from None
 
-    def _add(self, taken: Taken, outs: dict[str, BinaryIO], stack: ExitStack) -> None:
+    def _add(self, taken: Taken) -> None:
         if isinstance(taken.way, Irreversible):
             self.lost.append(_told(taken, taken.way.why))
             if taken.way.removes:
@@ -193,43 +189,25 @@ class _Writing:
             return
         if taken.way.comes_anew:
             self.anew.update(taken.lanes)
-        part = self._part(taken.job, taken.way.operation)
-        line = {"about": _told(taken, ""), "loses": taken.way.loses, "item": taken.way.item}
-        if taken.way.comes_anew:
-            line["anew"] = sorted(taken.lanes)
-        if taken.way.renamed is not None:
-            former, name = taken.way.renamed
+        more: Line = {"about": _told(taken, "")}
+        way = taken.way
+        if way.comes_anew:
+            more["anew"] = sorted(taken.lanes)
+        if way.renamed is not None:
+            former, name = way.renamed
             self.names[former.casefold()] = self.names.get(name.casefold(), name)
-        if taken.way.file is not None:
-            file = self._readable(taken.way.file)
+        if way.file is not None:
+            file = self._readable(way.file)
             if file.is_dated:
                 self.dated[file.history] = file
-                self.wanted[file.blob_sha] = taken.job.credential, file
-            else:
-                self.wanted.setdefault(file.blob_sha, (taken.job.credential, file))
-            line["file"] = [taken.job.credential, msgspec.to_builtins(file)]
-        if part.name not in outs:
-            outs[part.name] = stack.enter_context((self.folder / f"{part.name}{_UNREAD}").open("wb"))
-        outs[part.name].write(msgspec.json.encode(line) + b"\n")
-        part.items += 1
+            way = msgspec.structs.replace(way, file=file)
+        self.gathered.add(taken, way, more)
 
     def _readable(self, file: FileBefore) -> FileBefore:
         """Return where the bytes of a file can be read now: the owner may bear another name until it is taken back."""
         owner = str(file.item[file.owner_field])
         name = self.names.get(owner.casefold(), owner)
         return msgspec.structs.replace(file, item={**file.item, file.owner_field: name})
-
-    def _part(self, job: Job, operation: str) -> _Part:
-        found = self.parts.get((job.number, operation))
-        if found is None:
-            name = f"undo-{job.name}"
-            is_own = operation == job.operation.name
-            if any(part.name == name for part in self.parts.values()):
-                name = f"{name}-{operation.partition('.')[2]}"
-            found = self.parts[job.number, operation] = _Part(name, job, operation)
-            if is_own:  # a thing that a job has changed twice is changed back before it is removed
-                self.parts = {(job.number, operation): found, **self.parts}
-        return found
 
     def files(self) -> dict[str, list[FileBefore]]:
         """Return the files whose bytes are needed, by credential; one of several files with equal bytes."""
@@ -248,14 +226,9 @@ class _Writing:
     def elsewhere(self, there: Mapping[str, str]) -> dict[str, list[FileBefore]]:
         """Return all other files with bytes that are not in `there`, by credential: only the first file may be gone."""
         files: dict[str, list[FileBefore]] = {}
-        for part in self.parts.values() if len(there) < len(self.wanted) else ():
-            with (self.folder / f"{part.name}{_UNREAD}").open("rb") as lines:
-                for found in map(msgspec.json.decode, lines):
-                    if "file" not in found:
-                        continue
-                    credential, file = msgspec.convert(found["file"], tuple[str, FileBefore])
-                    if file.blob_sha not in there and (credential, file) != self.wanted[file.blob_sha]:
-                        files.setdefault(credential, []).extend(self._dated(file))
+        for credential, file in self.gathered.files() if len(there) < len(self.wanted) else ():
+            if file.blob_sha not in there and (credential, file) != self.wanted[file.blob_sha]:
+                files.setdefault(credential, []).extend(self._dated(file))
         return files
 
     def finish(self, there: Mapping[str, str], failures: Mapping[str, str]) -> UndoSummary:
@@ -263,7 +236,7 @@ class _Writing:
         why not."""
         try:
             self.lost += [told for lanes, told in self.told_anew if not self.gone.issuperset(lanes)]
-            for part in self.parts.values():
+            for part in self.gathered.parts:
                 self._finish_part(part, there, failures)
             parts = [part for part in self._ordered() if part.items]
             told = [*_section("What does not come back", self.lost), *_section("What comes back in part", self.kept)]
@@ -271,8 +244,7 @@ class _Writing:
                 _write(self.list_path, redact("\n".join(told)) + "\n")
             if parts:
                 _write(self.out, escaped("".join(self._manifest_lines(parts))))
-            for part in self.parts.values():  # as long as these are there, the same command goes on
-                (self.folder / f"{part.name}{_UNREAD}").unlink()
+            self.gathered.remove()  # as long as these files are there, the same command goes on
             if not parts and not any(self.folder.iterdir()):
                 self.folder.rmdir()
         except OSError as error:
@@ -287,11 +259,10 @@ class _Writing:
             irreversible=len(self.lost),
         )
 
-    def _finish_part(self, part: _Part, there: Mapping[str, str], failures: Mapping[str, str]) -> None:
-        raw = self.folder / f"{part.name}{_UNREAD}"
-        with raw.open("rb") as lines, (self.folder / f"{part.name}.jsonl").open("wb") as out:
-            for line in lines:
-                found = msgspec.json.decode(line)
+    def _finish_part(self, part: Part, there: Mapping[str, str], failures: Mapping[str, str]) -> None:
+        path = self.folder / f"{part.name}.jsonl"
+        with path.open("wb") as out:
+            for found in self.gathered.lines(part):
                 if self.gone.issuperset(found.get("anew") or ("",)):
                     part.items -= 1
                     continue
@@ -309,12 +280,14 @@ class _Writing:
                 if found["loses"]:
                     self.kept.append(f"{found['about']}without {found['loses']}")
                 out.write(msgspec.json.encode(found["item"]) + b"\n")
+        if not part.items:
+            path.unlink()
 
-    def _ordered(self) -> Iterator[_Part]:
+    def _ordered(self) -> Iterator[Part]:
         for job in reversed(self.manifest.jobs):
-            yield from (part for part in self.parts.values() if part.job is job)
+            yield from (part for part in self.gathered.parts if part.job is job)
 
-    def _manifest_lines(self, parts: list[_Part]) -> Iterator[str]:
+    def _manifest_lines(self, parts: list[Part]) -> Iterator[str]:
         yield f"# Takes back the run {json.dumps(self.manifest.name)}: read it, then `bulk plan` and `bulk run` it.\n"
         yield f"version: 1\nname: {json.dumps('undo-' + self.manifest.name)}\n"
         programs = self.manifest.path.resolve().parent

@@ -4,7 +4,7 @@ Items come in reverse order, a page at a time, so that what was written last is 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
@@ -12,7 +12,8 @@ import msgspec
 import orjson
 from msgspec import inspect
 
-from bulk.capabilities import CreatesNames, Irreversible, Undo, Undoable, secret_fields
+from bulk.capabilities import CreatesNames, secret_fields
+from bulk.engine.migrations.changed_things import Thing, things_of
 from bulk.items.decoding import UNREADABLE, ItemReader, literal_secrets
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job
@@ -20,6 +21,7 @@ from bulk.model import UNSEEN, OutcomeKind
 from bulk.operation import AnyOperation, Item, ItemFlaw, find
 from bulk.redaction.known import MASK
 from bulk.report.tally import label
+from bulk.undo import Irreversible, Undo, Undoable
 
 PAGE_ITEMS: Final = 2_000
 """At most this many items are looked up at once (count)."""
@@ -42,8 +44,8 @@ class Taken:
         job: the job of the item. index: the place of the item in the job.
         label: the item in a few words.
         way: the item that takes it back, or the reason why there is none.
-        lanes: the lanes of the item, which name the things that it has changed. removes: the lanes of things that `way`
-            removes.
+        lanes: the lanes of the item. removes: the lanes of things that `way` removes.
+        things: the things that the item has changed.
     """
 
     job: Job
@@ -52,6 +54,7 @@ class Taken:
     way: Undo | Irreversible
     lanes: frozenset[str] = frozenset()
     removes: frozenset[str] = frozenset()
+    things: frozenset[Thing] = frozenset()
 
 
 def of_job(view: LedgerView, job: Job) -> Iterator[Taken]:
@@ -94,27 +97,26 @@ def _of_line(job: Job, index: int, row: dict[str, Any], before: Any) -> Taken | 
         return Taken(job, index, label(row["item"]), Irreversible(f"{HALF_DONE}: {row['error']['message']}"))
     if kind != OutcomeKind.SUCCEEDED and (kind != OutcomeKind.FAILED or before is UNSEEN):
         return None
-    return Taken(job, index, label(row["item"]), *_way_of(job.operation, row, before))
+    return _taken(job, index, row, before)
 
 
-def _way_of(
-    operation: AnyOperation, row: Mapping[str, Any], before: Any
-) -> tuple[Undo | Irreversible, frozenset[str], frozenset[str]]:
-    """Return the way to take back the item of a line of results, its lanes, and the lanes that the way removes."""
-    none = frozenset[str]()
+def _taken(job: Job, index: int, row: Mapping[str, Any], before: Any) -> Taken:
+    """Return the way to take back the item of a line of results."""
+    operation, found = job.operation, Taken(job, index, label(row["item"]), Irreversible(NO_WAY_BACK))
     if not isinstance(operation, Undoable):
-        return Irreversible(NO_WAY_BACK), none, none
+        return found
     try:
         item = msgspec.convert(row["item"], operation.Item)
         way = operation.undo(item, before, row["result"])
         if isinstance(way, Undo) and _writes_mask(way):
             way = Irreversible(WITHHELD)
-        elif isinstance(way, Undo) and (flaw := _flaw_of(way)):
+        elif isinstance(way, Undo) and (flaw := flaw_of(way)):
             given = msgspec.structs.replace(way, item=_as_given(way.item, _kind_of(way.operation)))
-            way = given if not _flaw_of(given) else Irreversible(f"{NOT_GIVEN_BACK}: {flaw}", removes=way.comes_anew)
-        return way, _lanes(operation, item), _removed(way) if isinstance(operation, CreatesNames) else none
+            way = given if not flaw_of(given) else Irreversible(f"{NOT_GIVEN_BACK}: {flaw}", removes=way.comes_anew)
+        removes = _removed(way) if isinstance(operation, CreatesNames) else frozenset[str]()
+        return replace(found, way=way, lanes=_lanes(operation, item), removes=removes, things=things_of(job, row))
     except (ValueError, TypeError, LookupError, AttributeError) as flaw:
-        return Irreversible(f"its line in the results can't be understood: {flaw}"), none, none
+        return replace(found, way=Irreversible(f"its line in the results can't be understood: {flaw}"))
 
 
 def _writes_mask(way: Undo) -> bool:
@@ -122,7 +124,7 @@ def _writes_mask(way: Undo) -> bool:
     return MASK.encode() in msgspec.json.encode({name: value for name, value in way.item.items() if name != "expect"})
 
 
-def _flaw_of(way: Undo) -> str:
+def flaw_of(way: Undo) -> str:
     """Return why the check would refuse the item that takes another one back; empty where it would not."""
     operation = find(way.operation)
     fields = way.item if way.file is None else {**way.item, way.file.field: "its bytes"}

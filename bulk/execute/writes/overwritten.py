@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from bulk.capabilities import Undoable
 from bulk.execute.writes.lost_write import LostWrite, lost_write_from
 from bulk.ledger.records import Intent
 from bulk.model import UNSEEN, Effect
 from bulk.operation import AnyOperation, Item
+from bulk.undo import Undoable
 
 
 @dataclass(frozen=True, slots=True)

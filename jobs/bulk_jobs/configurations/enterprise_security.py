@@ -6,7 +6,7 @@ repositories can't, so that is never called verified. Source: specification, Leg
 analysis; operations.md.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
@@ -14,17 +14,17 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from bulk import urls
-from bulk.capabilities import ChangesThings, Conflict, DecidesState, Irreversible, LooksBack, Returns, Undo, Undoable
+from bulk.capabilities import ChangesThings, Conflict, DecidesState, LooksBack, Returns
 from bulk.model import Effect, Lost, NotApplied, Reply, Request, Undecided, succeeded, unchanged, unknown
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
+from bulk.undo import Irreversible, Undo, Undoable
 from bulk_jobs import accesses
+from bulk_jobs.configurations import security_states as states
+from bulk_jobs.configurations.security_states import LINK, UNREADABLE
 from bulk_jobs.result_types import ProductEnablement, SecuritySettings
-from bulk_jobs.shared import enterprises, names, normal_forms, polling, refusals
-
-LINK = "secret_scanning_push_protection_custom_link"
-UNREADABLE = "advanced_security_enabled_new_user_namespace_repos"
-"""The setting that can be set but not read."""
+from bulk_jobs.shared import enterprises, names, polling, refusals
+from bulk_jobs.shared.undos import settings
 
 _UNREADABLE_NOTE = f"{UNREADABLE} can't be read back"
 _SLASH_NOTE = "the platform shows the link with a slash more or less at the end"
@@ -165,7 +165,7 @@ class UpdateEnterpriseSecurity(
             return None
         before, now = _given(earlier), _given(later)
         for name in before:
-            if name in now and _form(name, before[name]) != _form(name, now[name]):
+            if name in now and states.form(name, before[name]) != states.form(name, now[name]):
                 return Conflict(f"sets {name} to another value than {{other}}; leave one of them out", may_insist=True)
         return None
 
@@ -177,16 +177,16 @@ class UpdateEnterpriseSecurity(
         return msgspec.structs.replace(item, **others)
 
     def shows(self, result: Any, body: Any) -> bool:
-        return isinstance(result, dict) and UNREADABLE not in result and _is_so(result, body)
+        return isinstance(result, dict) and UNREADABLE not in result and states.is_so(result, body)
 
     def steps(self, item: UpdateEnterpriseSecurityItem) -> Steps:
         given = _given(item)
         found = (yield _look(item)).body
-        if _is_so(given, found) and UNREADABLE not in given:
+        if states.is_so(given, found) and UNREADABLE not in given:
             return unchanged(given)
         if item.expect is not None:
-            differing = [name for name, value in item.expect.items() if not _is_left({name: value}, found)]
-            as_wanted = [name for name in given if name != UNREADABLE and _is_so({name: given[name]}, found)]
+            differing = states.not_left(item.expect, found)
+            as_wanted = [name for name in given if name != UNREADABLE and states.is_so({name: given[name]}, found)]
             conflict = refusals.unexpected(f"enterprise {item.enterprise}", differing, as_wanted)
             if conflict is not None:
                 return conflict
@@ -203,27 +203,27 @@ class UpdateEnterpriseSecurity(
             return succeeded(given, note=f"{note}; {_UNREADABLE_NOTE}" if UNREADABLE in given else note)
         for pause_s in polling.pauses():
             looked = yield _look(item, is_fresh=True, pause_s=pause_s)
-            if _has_become(given, found, looked.body):
+            if states.has_become(given, found, looked.body):
                 return succeeded(given, note=_note(given, looked.body))
         return unknown(f"the platform accepted the change and did not show it after {polling.MOST_S:.0f} seconds")
 
     def steps_to_look_back(self, item: UpdateEnterpriseSecurityItem) -> Steps:
         given = _given(item)
         found = yield _look(item)
-        differing = [name for name, value in given.items() if not _is_left({name: value}, found.body)]
+        differing = states.not_left(given, found.body)
         return refusals.not_as_left(f"enterprise {item.enterprise}", differing) if differing else unchanged(given)
 
     def settle(self, item: UpdateEnterpriseSecurityItem, lost: Lost) -> Settling:
         given = _given(item)
         found = yield _look(item, is_fresh=True)
         before = lost.before if isinstance(lost.before, dict) else {}
-        if not _has_become(given, before, found.body):
-            if LINK in before and LINK in given and _is_third(given[LINK], before[LINK], found.body.get(LINK)):
+        if not states.has_become(given, before, found.body):
+            if LINK in before and LINK in given and states.is_third(given[LINK], before[LINK], found.body.get(LINK)):
                 told = {"wanted": given[LINK], "before": before[LINK], "found": found.body.get(LINK)}
                 return Undecided(_THIRD.format(method=lost.method), found={LINK: told})
-            if not all(_is_told(name, found.body.get(name)) for name in given):
+            if not all(states.is_told(name, found.body.get(name)) for name in given):
                 return Undecided("a switch is shown as neither on nor off", is_unseen=True)
-            return NotApplied("the settings are not as asked for", _part(given, before, found.body) or None)
+            return NotApplied("the settings are not as asked for", states.part(given, before, found.body) or None)
         if UNREADABLE in given:
             return Undecided(_UNREADABLE_NOTE)
         note = _note(given, found.body)
@@ -233,15 +233,18 @@ class UpdateEnterpriseSecurity(
         if not isinstance(before, dict) or not before:
             return Irreversible("what was set before can't be read")
         given = _given(item)
-        if not all(_is_told(name, value) for name, value in before.items()):
+        if not all(states.is_told(name, value) for name, value in before.items()):
             return Irreversible("a switch was shown as neither on nor off before")
-        kept = {name: _plain(name, value) for name, value in before.items()}
+        kept = {name: states.plain(name, value) for name, value in before.items()}
         fields = {"enterprise": item.enterprise, **kept, "wait": True, "expect": {name: given[name] for name in before}}
         return Undo(operation=self.name, item=fields, loses=UNREADABLE if UNREADABLE in given else "")
 
+    def joined(self, way: Undo, later: Undo) -> Sequence[Undo]:
+        return settings.of_items(way, later, states.not_left)
+
     def before_both(self, item: UpdateEnterpriseSecurityItem, first: Any, later: Any) -> Any:
         given = _given(item)
-        return {**later, **{name: first[name] for name in first if _is_so({name: given[name]}, later)}}
+        return {**later, **{name: first[name] for name in first if states.is_so({name: given[name]}, later)}}
 
 
 class EnableSecurityProductItem(EnterpriseItem, frozen=True, kw_only=True):
@@ -313,69 +316,10 @@ def _given(item: UpdateEnterpriseSecurityItem) -> dict[str, Any]:
     return {name: found[name] for name in SETTINGS if found[name] is not UNSET}
 
 
-def _is_so(given: dict[str, Any], shown: Any) -> bool:
-    """Return whether all settings that can be read are as given; a null switch is off, and a switch that is not shown
-    is neither on nor off."""
-    return all(
-        _form(name, shown.get(name)) == _form(name, value) and (name in shown or name == LINK)
-        for name, value in given.items()
-        if name != UNREADABLE
-    )
-
-
-def _is_left(given: Mapping[str, Any], shown: Any) -> bool:
-    """Return whether all settings that can be read are as a run has left them; the platform may have given the link a
-    slash at its end, or taken it away."""
-    others = {name: value for name, value in given.items() if name != LINK}
-    return _is_so(others, shown) and (LINK not in given or _loosely(shown.get(LINK)) == _loosely(given[LINK]))
-
-
-def _has_become(given: dict[str, Any], before: Mapping[str, Any], shown: Any) -> bool:
-    """Return whether a change of these settings shows. A slash at the end of the link counts only where nothing else of
-    it was to be changed."""
-    is_more = LINK in given and LINK in before and _loosely(before[LINK]) != _loosely(given[LINK])
-    return _is_left(given, shown) if is_more else _is_so(given, shown)
-
-
-def _part(given: dict[str, Any], before: Mapping[str, Any], shown: Any) -> dict[str, Any]:
-    """Return the settings that are as given, and were not before."""
-    asked = [{name: value} for name, value in given.items() if name in before]
-    return {name: each[name] for each in asked if _is_so(each, shown) and not _is_so(each, before) for name in each}
-
-
-def _is_third(wanted: Any, before: Any, found: Any) -> bool:
-    """Return whether a link is neither as before nor as asked for."""
-    return _loosely(found) not in (_loosely(before), _loosely(wanted))
-
-
-def _loosely(link: Any) -> Any:
-    return normal_forms.url(link or "")
-
-
 def _note(given: dict[str, Any], shown: Any) -> str | None:
     """Return a note on settings that can't be read back, or are shown otherwise than they were given."""
     notes = [_UNREADABLE_NOTE] if UNREADABLE in given else []
-    return "; ".join(notes if _is_so(given, shown) else [*notes, _SLASH_NOTE]) or None
-
-
-def _form(name: str, value: Any) -> Any:
-    """Return a setting in the form in which it is compared; a link may be shown in another form than it was sent, and
-    an empty one is none."""
-    return normal_forms.exact_url(value or "") if name == LINK else _plain(name, value)
-
-
-def _plain(name: str, value: Any) -> Any:
-    """Return a setting in the form in which it is sent. A null switch is off; a switch that is shown as
-    something else than on or off stays as it is, and equals neither."""
-    if name == LINK:
-        return value or None
-    form = normal_forms.switch(False if value is None else value)
-    return form == "1" if form in ("0", "1") else value
-
-
-def _is_told(name: str, value: Any) -> bool:
-    """Return whether a shown setting is one that an item can have."""
-    return name == LINK or isinstance(_plain(name, value), bool)
+    return "; ".join(notes if states.is_so(given, shown) else [*notes, _SLASH_NOTE]) or None
 
 
 def _path(item: EnterpriseItem) -> str:
@@ -387,7 +331,7 @@ def _look(item: EnterpriseItem, *, is_fresh: bool = False, pause_s: float = 0.0)
 
 
 def _flaw(reply: Reply) -> str:
-    is_told = any(name in reply.body and _is_told(name, reply.body[name]) for name in SETTINGS)
+    is_told = any(name in reply.body and states.is_told(name, reply.body[name]) for name in SETTINGS)
     return "" if is_told else "it holds none of the settings"
 
 

@@ -5,20 +5,22 @@ that the credential may not see it; the organization's rulesets beside it do. So
 configurations, organization; operations.md, 404 rule.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 from msgspec import UNSET, UnsetType
 
-from bulk.capabilities import ChangesThings, Irreversible, LooksBack, Returns, Undo, Undoable
+from bulk.capabilities import ChangesThings, LooksBack, Returns
 from bulk.model import Effect, ErrorCode, Lost, NotApplied, Outcome, Request, Undecided, failed, succeeded, unchanged
 from bulk.operation import Item, ItemFlaw, Operation, Settling, Steps
 from bulk.proof import Proof
+from bulk.undo import Irreversible, Undo, Undoable
 from bulk_jobs import accesses
 from bulk_jobs.result_types import AttachedRepository, Configuration, DefaultConfiguration, Numbered
 from bulk_jobs.shared import configuration_fields as fields
 from bulk_jobs.shared import names, normal_forms, pages, presence, proofs, refusals
+from bulk_jobs.shared.undos import settings
 
 _FOUND_OR_NOT = frozenset((200, 404))
 REPOSITORIES = proofs.listing({})
@@ -232,6 +234,9 @@ class UpdateOrganizationConfiguration(
         left = {field: result.get(field, sent[field]) for field in before}
         place, loses = {"org": item.org, "configuration_id": item.configuration_id}, gone and f"that {gone} was unset"
         return Undo(operation=self.name, item={**place, **kept, "expect": left}, loses=loses)
+
+    def joined(self, way: Undo, later: Undo) -> Sequence[Undo]:
+        return settings.of_items(way, later, fields.differences)
 
     def before_both(self, item: UpdateConfigurationItem, first: Any, later: Any) -> Any:
         others = fields.differences(fields.body_of(item, fields.UPDATED_FIELDS), later)

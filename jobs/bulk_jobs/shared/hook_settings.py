@@ -34,7 +34,7 @@ _FORMS: Mapping[str, normal_forms.Form] = {
 }
 """The forms that compare the fields of a configuration that can be read."""
 
-_WITHHELD = re.compile(r"(?<=[/:=])\*\*\*(?=[@&#/?]|$)")
+WITHHELD = re.compile(r"(?<=[/:=])\*\*\*(?=[@&#/?]|$)")
 """What is kept in the place of a password or a token in a URL: results and before-images hold none."""
 _EXACT_FORMS = {**_FORMS, "url": normal_forms.exact_url}
 _DEFAULTS = {"content_type": "form", "insecure_ssl": "0"}
@@ -201,33 +201,9 @@ def config_differences(wanted: Mapping[str, Any], found: Any, *, is_exact: bool 
 
 
 def _is_equal(wanted: Hashable, found: Hashable) -> bool:
-    if wanted == found or not (isinstance(wanted, str) and isinstance(found, str) and _WITHHELD.search(wanted)):
+    if wanted == found or not (isinstance(wanted, str) and isinstance(found, str) and WITHHELD.search(wanted)):
         return wanted == found
-    return re.fullmatch(".+".join(map(re.escape, _WITHHELD.split(wanted))), found) is not None
-
-
-def before_undo(before: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the part of an earlier webhook that can be sent, and what of it is not kept. Kinds of events, which a
-    platform may show in another case, are in lower case."""
-    config = before["config"]
-    sent = {name: value for name, value in config.items() if name != "secret"}
-    loses = ["its secret"] if has_secret(config) else []
-    if isinstance(url := sent.get("url"), str) and (plain := _without_secrets(url)) != url:
-        sent["url"] = plain
-        loses.append("the user name, password or token in its URL")
-    if isinstance(events := before.get("events"), list):
-        before = {**before, "events": [each.lower() if isinstance(each, str) else each for each in events]}
-    return {**before, "config": sent}, loses
-
-
-def _without_secrets(url: str) -> str:
-    """Return a URL without a user, and without the parameters in whose place only a mask was kept."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return url
-    query = "&".join(part for part in parts.query.split("&") if not _WITHHELD.search(part))
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query).geturl() if "://" in url else url
+    return re.fullmatch(".+".join(map(re.escape, WITHHELD.split(wanted))), found) is not None
 
 
 def kept_events(wanted: Mapping[str, Any], before: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
@@ -285,6 +261,13 @@ def image_of_config(wanted: Mapping[str, Any], config: Mapping[str, Any]) -> dic
     # a field that is not shown has the platform's default
     image = {**{name: value for name, value in _DEFAULTS.items() if name in wanted}, **shown}
     return {**image, "secret": MASK} if config.get("secret") else image
+
+
+def image_of(wanted: Mapping[str, Any], hook: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a webhook that an update changes: those that the update gives, and whether there is a
+    secret."""
+    config = image_of_config(wanted.get("config") or {}, hook["config"])
+    return {"config": config, **{name: hook.get(name) for name in ("events", "active") if name in wanted}}
 
 
 def image_of_hook(hook: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Names in lists and answers are compared without case, as the platform does. Sour
 organization assignments.
 """
 
-from collections.abc import Collection, Container, Generator, Iterable, Iterator
+from collections.abc import Collection, Container, Generator, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Annotated, Any, Literal
 
@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from bulk import urls
-from bulk.capabilities import ChangesThings, Combinable, Irreversible, Undo, Undoable
+from bulk.capabilities import ChangesThings, Combinable
 from bulk.model import (
     Effect,
     ErrorCode,
@@ -26,6 +26,7 @@ from bulk.model import (
 )
 from bulk.operation import Item, ItemFlaw, ItemT
 from bulk.proof import Proof
+from bulk.undo import Irreversible, Undo, Undoable
 from bulk_jobs import accesses
 from bulk_jobs.shared import enterprises, names, pages, proofs
 
@@ -82,6 +83,28 @@ class ChangesAssignments(ChangesThings[ItemT], Combinable[ItemT], Undoable[ItemT
             return None
         slugs = [slug for slug in item.organization_slugs if urls.place(path(item), slug) in things]
         return msgspec.structs.replace(item, organization_slugs=slugs)
+
+    def joined(self, way: Undo, later: Undo) -> Sequence[Undo]:
+        # each gives back a state, whatever is there: that of the earlier change, unless the later one has done so
+        ours, theirs = _slugs(way), _slugs(later)
+        left = divided(ours, _folded(theirs))[1] if _assigns(way) is not _assigns(later) else ours
+        return [*_narrowed(later, divided(theirs, _folded(ours))[1]), *_narrowed(way, left)]
+
+
+def _assigns(way: Undo) -> bool:
+    return way.operation in ("team-organization.assign", "team-organization.add")
+
+
+def _slugs(way: Undo) -> list[str]:
+    """Return the organizations that an undo names."""
+    return [way.item["org"]] if "org" in way.item else list(way.item["organization_slugs"])
+
+
+def _narrowed(way: Undo, slugs: list[str]) -> Iterator[Undo]:
+    """Yield the part of an undo that is about these organizations, if there is one."""
+    if slugs:
+        part = {} if "org" in way.item else {"organization_slugs": slugs}
+        yield msgspec.structs.replace(way, item={**way.item, **part})
 
 
 NOT_KNOWN = Irreversible("what was assigned before is not known")

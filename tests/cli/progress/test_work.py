@@ -1,15 +1,19 @@
 """A command that reads for long says on the terminal what it does, and leaves nothing of that behind."""
 
+import asyncio
 import io
 import json
 import os
 import pty
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bulk.cli import foreground
 from bulk.cli.app import commands
 from bulk.cli.progress import work
 from tests.cli.progress.screen import Screen
@@ -21,9 +25,14 @@ READING = (
     (("check", "manifest.yaml"), "checking manifest.yaml"),
     (("rehearse", "manifest.yaml", "--offline"), "rehearsing manifest.yaml"),
     (("verify", "run"), "verifying run"),
+    (("verify", "run", "--live"), "reading run"),
+    (("undo", "run", "-o", "undo.yaml"), "reading run"),
+    (("undo", "run", "-o", "undo.yaml"), "writing undo.yaml"),
     (("runs", "."), "reading the runs below ."),
     (("report", "run"), "reading run"),
     (("report", "run", "--format", "html"), "reading run"),
+    (("report", "run", "--format", "csv"), "writing the items of run"),
+    (("report", "run", "--only", "failed"), "writing the items of run"),
     (("retry", "run", "--code", "conflict"), "reading run"),
     (("tables", "run", "--to", "sqlite", "--out", "tables.sqlite"), "writing tables.sqlite"),
     (("sql", "run", "SELECT 1"), "reading run"),
@@ -75,6 +84,24 @@ def test_nothing_is_shown_where_nobody_sees_it(monkeypatch: pytest.MonkeyPatch, 
     with work.at_work("reading") as tell:
         tell(1)
     assert shown.getvalue() == ""
+
+
+def test_a_run_that_reads_for_long_before_it_has_a_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name stands on the terminal from the beginning: a retry reads a large ledger for seconds."""
+    seen = threading.Event()
+
+    class Watched(_Terminal):
+        def write(self, text: str) -> int:
+            if "checking" in text:
+                seen.set()
+            return super().write(text)
+
+    async def begun(*_: object) -> Any:
+        assert await asyncio.to_thread(seen.wait, 30)
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Watched())
+    foreground.report_of(begun, tmp_path / "run", cache=None, no_cache=True, progress="auto")
 
 
 def test_a_check_that_waits_for_its_items(home: Home) -> None:

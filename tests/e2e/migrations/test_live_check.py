@@ -104,4 +104,4 @@ def test_what_the_run_changed_again_is_no_difference(tmp_path: Path, home: Home)
         assert home.run("undo", "run", "-o", "undo.yaml", *QUIET).exit_code == 0
         assert home.run("run", "undo.yaml", "--run-dir", "undoing", *QUIET).exit_code == 0
         told = home.run("verify", "undoing", "--live")
-        assert (told.exit_code, " 0 moved, " in told.out) == (0, True), told.out
+        assert (told.exit_code, " 0 moved; " in told.out) == (0, True), told.out

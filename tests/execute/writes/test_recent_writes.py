@@ -4,10 +4,11 @@ import msgspec
 import pytest
 
 from bulk import operation
-from bulk.capabilities import ChangesThings, Combinable, ComparesState, CreatesNames, Undoable
+from bulk.capabilities import ChangesThings, Combinable, ComparesState, CreatesNames
 from bulk.execute.writes.recent_writes import RecentWrites
 from bulk.model import Effect, ErrorCode, Outcome, OutcomeKind, Reply, Request, failed, succeeded, unchanged
 from bulk.operation import Item
+from bulk.undo import Undoable
 
 SETTLE_S = 15.0
 CAS = Effect.COMPARE_AND_SWAP

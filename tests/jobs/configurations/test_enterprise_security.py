@@ -2,16 +2,15 @@
 
 import pytest
 
-from bulk.capabilities import Irreversible, Undo
 from bulk.model import UNSEEN, Effect, ErrorCode, NotApplied, OutcomeKind
+from bulk.undo import Irreversible, Undo
 from bulk_jobs.configurations.enterprise_security import (
-    LINK,
     SETTINGS,
-    UNREADABLE,
     EnableSecurityProduct,
     GetEnterpriseSecurity,
     UpdateEnterpriseSecurity,
 )
+from bulk_jobs.configurations.security_states import LINK, UNREADABLE
 from bulk_jobs.shared import polling
 from tests.jobs.driver import drive, flaws, item_of, reply, run, settle
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bulk.capabilities import Undo
 from bulk.model import UNSEEN, Effect, ErrorCode, OutcomeKind
+from bulk.undo import Undo
 from bulk_jobs.configurations.organization_configurations import (
     DeleteOrganizationConfiguration,
     GetOrganizationConfiguration,

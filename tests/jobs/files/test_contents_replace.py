@@ -2,8 +2,8 @@
 
 import pytest
 
-from bulk.capabilities import Irreversible, Undo
 from bulk.model import ErrorCode, OutcomeKind
+from bulk.undo import Irreversible, Undo
 from tests.jobs.driver import drive, item_of, reply, run
 from tests.jobs.files.test_contents_put import (
     ABSENT,

@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from bulk.cli import errors, foreground, output
 from bulk.cli.logs import Command
-from bulk.cli.options import CACHE, LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding, try_out
+from bulk.cli.options import ANY_PATH, CACHE, LIMITS, MANIFEST, PLATFORM, RunDirectory, overriding, try_out
 from bulk.errors import RunDirectoryError, UsageError
 from bulk.exit_codes import STOPPED_EARLY
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bulk.audit.result import AuditResult
     from bulk.engine.agreement.approval import Approve
     from bulk.manifest.audit_section import AuditSettings
+    from bulk.manifest.manifest import Manifest
     from bulk.manifest.reading import Overrides
     from bulk.report.fold import Report
     from bulk.status import Display
@@ -55,7 +56,7 @@ class Audit(click.Group):
 
 def _rendering(command: Any) -> Any:
     for option in (
-        click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write it into this file."),
+        click.option("--out", metavar="FILE", type=ANY_PATH, help="Write it into this file."),
         click.option("--format", "kind", type=click.Choice(FORMATS), default="text", show_default=True, help="Form."),
     ):
         command = option(command)
@@ -71,8 +72,8 @@ def audit() -> None:
 
 
 @audit.command(cls=Command)
-@click.argument("manifest", type=click.Path(path_type=Path))
-@click.option("--history", "place", metavar="DIR", type=click.Path(path_type=Path), help="Default: audits/NAME.")
+@click.argument("manifest", type=ANY_PATH)
+@click.option("--history", "place", metavar="DIR", type=ANY_PATH, help="Default: audits/NAME.")
 @click.option(
     "--overlap", type=click.Choice(OVERLAPS), default="fail", show_default=True, help="While another one runs."
 )
@@ -122,9 +123,9 @@ def night(
     with holding(folder, waits=overlap == "wait") as is_held:
         if not is_held:
             return _overlapped(folder, overlap)
-        history = History(folder, read.name, manifest)
+        history = History(folder, read.name, manifest, read.platform.base_url)
         try:
-            result = audits.one_night(prepared, history, _runner(manifest, overrides, showing), now, within_s)
+            result = audits.one_night(prepared, history, _runner(read, overrides, showing), now, within_s)
         except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 - how it goes on is told after a bug, too
             exit_code = errors.exit_code_of(error, is_json=kind == "json")
             errors.say_how_to_go_on(_command(), exit_code)
@@ -144,7 +145,7 @@ def night(
 
 
 @audit.command(cls=Command)
-@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("manifest", type=ANY_PATH)
 @click.argument("run", metavar="RUN", type=RunDirectory())
 @_rendering
 @overriding(*MANIFEST, *PLATFORM)
@@ -189,19 +190,20 @@ def notify(run: Path, *, again: bool) -> int:
     return 0 if is_told else 1
 
 
-def _runner(manifest: Path, overrides: "Overrides", showing: dict[str, Any]) -> Any:
+def _runner(read: "Manifest", overrides: "Overrides", showing: dict[str, Any]) -> Any:
     from bulk.engine import commands
     from bulk.engine.surroundings import Surroundings
 
     def run(run_dir: Path, approve: "Approve | None") -> "Report":
         async def start(display: "Display", cache: Path | None) -> "Report":
             return await commands.run_manifest(
-                manifest,
+                read.path,
                 overrides=overrides,
                 run_dir=run_dir,
                 display=display,
                 environ=os.environ,
                 surroundings=Surroundings(cache=cache, handles_signals=True, is_steered=True, approve=approve),
+                read=read,
             )
 
         return foreground.report_of(start, run_dir, **showing)

@@ -13,7 +13,7 @@ import click
 
 from bulk.cli import output
 from bulk.cli.logs import Command
-from bulk.cli.options import CACHE, LIMITS, MANIFEST, PLATFORM, overriding
+from bulk.cli.options import ANY_PATH, CACHE, LIMITS, MANIFEST, PLATFORM, overriding
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,15 +24,13 @@ FORMS = ("systemd", "cron", "kubernetes", "actions")
 
 
 @click.command(cls=Command)
-@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("manifest", type=ANY_PATH)
 @click.option("--cron", metavar="'M H D M W'", required=True, help="When, as in '30 2 * * *'.")
 @click.option("--tz", "zone", metavar="ZONE", default="UTC", show_default=True, help="Time zone, as Europe/Berlin.")
 @click.option("--emit", "form", type=click.Choice(FORMS), required=True, help="For which scheduler.")
-@click.option("--history", metavar="DIR", type=click.Path(path_type=Path), help="Default: audits/NAME.")
+@click.option("--history", metavar="DIR", type=ANY_PATH, help="Default: audits/NAME.")
 @click.option("--image", metavar="IMAGE", help="Container image, for kubernetes.")
-@click.option(
-    "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write the files there; nothing is overwritten."
-)
+@click.option("--out", metavar="DIR", type=ANY_PATH, help="Write the files there; nothing is overwritten.")
 @CACHE[0]
 @CACHE[1]
 @overriding(*MANIFEST, *PLATFORM, *LIMITS)

@@ -6,7 +6,7 @@ import click
 
 from bulk.cli import output
 from bulk.cli.logs import Command
-from bulk.cli.options import RunDirectory
+from bulk.cli.options import ANY_PATH, RunDirectory
 
 KINDS = ("parquet", "duckdb", "sqlite")
 
@@ -14,7 +14,7 @@ KINDS = ("parquet", "duckdb", "sqlite")
 @click.command(cls=Command)
 @click.argument("run", metavar="RUN", type=RunDirectory())
 @click.option("--to", "kind", type=click.Choice(KINDS), required=True, help="Kind of tables.")
-@click.option("--out", "-o", metavar="PATH", type=click.Path(path_type=Path), required=True, help="New file or folder.")
+@click.option("--out", "-o", metavar="PATH", type=ANY_PATH, required=True, help="New file or folder.")
 def tables(run: Path, kind: str, out: Path) -> int:
     """Write the results of RUN as tables, one for each operation.
 

@@ -8,14 +8,14 @@ import click
 from bulk.cli import output
 from bulk.cli.commands.cluster import stored
 from bulk.cli.logs import Command
-from bulk.cli.options import RUNS
+from bulk.cli.options import ANY_PATH, RUNS
 from bulk.errors import BulkError
 
 
 @click.command(cls=Command)
 @click.argument("run", metavar="RUN")
 @stored.needed_store
-@click.option("--run-dir", type=click.Path(path_type=Path), help=f"Where it goes. Default: {RUNS}/RUN.")
+@click.option("--run-dir", type=ANY_PATH, help=f"Where it goes. Default: {RUNS}/RUN.")
 def export(run: str, store: str, run_dir: Path | None) -> int:
     """Write a run of a store into a run directory.
 
@@ -23,6 +23,7 @@ def export(run: str, store: str, run_dir: Path | None) -> int:
     to look at it; the store goes on with it, and nothing is sent from there.
     """
     with stored.opened(store, "export") as connection:
+        from bulk.cli.progress.work import at_work
         from bulk.ledger.view import LedgerView
         from bulk.report.exploration import explore
         from bulk.report.fold import fold
@@ -34,10 +35,11 @@ def export(run: str, store: str, run_dir: Path | None) -> int:
 
         target = RUNS / run if run_dir is None else run_dir
         found = runs.find(connection, run)
-        write(connection, found, target, merged)
-        view = LedgerView(target)
-        report = fold(view)
-        write_reports(report, target, explore(view, report))
+        with at_work(f"writing {target}"):
+            write(connection, found, target, merged)
+            view = LedgerView(target)
+            report = fold(view)
+            write_reports(report, target, explore(view, report))
         if found.state == runs.COMPLETE:
             with contextlib.suppress(BulkError):  # a reader may export, and not say that it is done
                 end_wait(connection, found)

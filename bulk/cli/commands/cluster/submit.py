@@ -12,7 +12,7 @@ import click
 from bulk.cli import event_loop, output
 from bulk.cli.commands.cluster import stored, stored_steering
 from bulk.cli.logs import Command
-from bulk.cli.options import LIMITS, MANIFEST, PLATFORM, RUNS, as_json, overriding
+from bulk.cli.options import ANY_PATH, LIMITS, MANIFEST, PLATFORM, RUNS, as_json, overriding
 from bulk.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("manifest", type=ANY_PATH)
 @stored.needed_store
 @click.option("--yes", "is_yes", is_flag=True, help="Answer the question before what can't be undone.")
 @as_json

@@ -12,7 +12,7 @@ import click
 from bulk.cli import event_loop, output
 from bulk.cli.commands.cluster import stored
 from bulk.cli.logs import Command
-from bulk.cli.options import overriding
+from bulk.cli.options import ANY_PATH, overriding
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ def _number(_: click.Context, option: click.Parameter, given: float) -> float:
 @click.option(
     "--base-url", "base_urls", metavar="URL", multiple=True, required=True, help="A platform that tokens may go to."
 )
-@click.option(
-    "--dir", "folder", type=click.Path(path_type=Path), help="Where it keeps its files. Default: a new folder."
-)
+@click.option("--dir", "folder", type=ANY_PATH, help="Where it keeps its files. Default: a new folder.")
 @click.option("--lease", "lease_s", type=click.FloatRange(2.0, 3_600.0), default=30.0, show_default=True,
               metavar="SECONDS", callback=_number,
               help="How long a shard stays its own after it was last heard of.")  # fmt: skip

@@ -9,7 +9,7 @@ import click
 
 from bulk.cli import event_loop, output
 from bulk.cli.logs import Command
-from bulk.cli.options import MANIFEST, PLATFORM, as_json, overriding
+from bulk.cli.options import ANY_PATH, MANIFEST, PLATFORM, as_json, overriding
 from bulk.storage.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def credentials() -> None:
 
 
 @credentials.command(cls=Command)
-@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("manifest", type=ANY_PATH)
 @click.option("--probe", "is_probing", is_flag=True, help="Also send one read for each owner of items.")
 @overriding(*MANIFEST, *PLATFORM)
 @as_json

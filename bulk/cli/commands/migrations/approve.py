@@ -8,11 +8,12 @@ import click
 from bulk.cli import output
 from bulk.cli.commands.cluster import stored, stored_steering, with_workers
 from bulk.cli.logs import Command
+from bulk.cli.options import ANY_PATH
 from bulk.errors import UsageError
 
 
 @click.command(cls=Command)
-@click.argument("plan", metavar="FILE|RUN", type=click.Path(path_type=Path))
+@click.argument("plan", metavar="FILE|RUN", type=ANY_PATH)
 @click.option("--wave", metavar="N", type=click.IntRange(min=1), help="Open the waves of RUN up to this one.")
 @stored.in_store
 def approve(plan: Path, *, wave: int | None, store: str | None) -> int:

@@ -11,6 +11,7 @@ from bulk.cli import event_loop, output
 from bulk.cli.commands.migrations import sandbox_run
 from bulk.cli.logs import Command
 from bulk.cli.options import (
+    ANY_PATH,
     CREDENTIALS_FILE,
     LIMITS,
     MANIFEST,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("manifest", type=ANY_PATH)
 @click.option(
     "--from",
     "learnt_from",

@@ -10,7 +10,7 @@ import click
 
 from bulk.cli import event_loop, output
 from bulk.cli.logs import Command
-from bulk.cli.options import DISPLAYS, PLATFORM, RunDirectory, overriding
+from bulk.cli.options import ANY_PATH, DISPLAYS, PLATFORM, RunDirectory, overriding
 from bulk.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("run_dir", metavar="RUN", type=RunDirectory())
-@click.option(
-    "-o", "--out", metavar="FILE", required=True, type=click.Path(path_type=Path), help="The manifest to write."
-)
+@click.option("-o", "--out", metavar="FILE", required=True, type=ANY_PATH, help="The manifest to write.")
 @click.option("--progress", type=click.Choice(DISPLAYS), default="auto", show_default=True, help="Kind of display.")
 @overriding(*PLATFORM)
 def undo(run_dir: Path, *, out: Path, progress: str, overrides: "Overrides") -> int:
@@ -30,11 +28,16 @@ def undo(run_dir: Path, *, out: Path, progress: str, overrides: "Overrides") -> 
     It reads the bytes that files had, and changes nothing. What can't be taken back is listed, with the reason.
     """
     from bulk.cli.progress.painter import display
+    from bulk.cli.progress.work import beside
     from bulk.engine.migrations.undo import write_undo
     from bulk.report.render.formatting import counted
 
     with display(progress, sys.stderr) as shown:
-        found = event_loop.run(lambda: write_undo(run_dir, out, overrides=overrides, display=shown, environ=os.environ))
+        found = event_loop.run(
+            lambda: write_undo(
+                run_dir, out, overrides=overrides, display=shown, environ=os.environ, working=beside(shown, progress)
+            )
+        )
     parts = [f"undo: {counted(found.items, 'item')} in {counted(found.jobs, 'job')}"]
     if found.manifest is None:
         nothing = "nothing that can be taken back" if found.irreversible else "nothing to take back"

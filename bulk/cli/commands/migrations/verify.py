@@ -65,12 +65,20 @@ def _look_back(run_dir: Path, overrides: "Overrides") -> "Live":
 
     from bulk.cli import event_loop
     from bulk.cli.progress.painter import display
+    from bulk.cli.progress.work import beside
     from bulk.engine.migrations import live_check
 
     cache = platformdirs.user_cache_path("bulk")
     with display("auto", sys.stderr) as shown:
         return event_loop.run(
-            lambda: live_check.look_back(run_dir, overrides=overrides, environ=os.environ, cache=cache, display=shown)
+            lambda: live_check.look_back(
+                run_dir,
+                overrides=overrides,
+                environ=os.environ,
+                cache=cache,
+                display=shown,
+                working=beside(shown),
+            )
         )
 
 

@@ -1,5 +1,7 @@
 """`bulk runs`: the runs below a folder or in a store, and where each of them stands."""
 
+import contextlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +10,7 @@ import click
 from bulk.cli import output
 from bulk.cli.commands.cluster import stored
 from bulk.cli.logs import Command
-from bulk.cli.options import RUNS, as_json
+from bulk.cli.options import ANY_PATH, RUNS, as_json
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@click.argument("folder", metavar="[DIR]", required=False, type=ANY_PATH)
 @stored.in_store
 @as_json
 def runs(folder: Path | None, *, store: str | None, as_json: bool) -> int:
@@ -38,12 +40,17 @@ def runs(folder: Path | None, *, store: str | None, as_json: bool) -> int:
 def _in_folder(folder: Path | None) -> "list[ListedRun]":
     from bulk.cli.commands.steering import asking
     from bulk.cli.progress.work import at_work
-    from bulk.ledger.directory import ORIGIN
+    from bulk.ledger.directory import ORIGIN, unusable
     from bulk.report.run_list import runs_below
 
     if folder is not None and not folder.is_dir():
         raise UsageError(f"{folder} is not a folder; `bulk runs` lists the runs below {RUNS}")
     place = RUNS if folder is None else folder
+    try:
+        with contextlib.suppress(FileNotFoundError), os.scandir(place):
+            pass  # of a folder that can't be read nobody knows that there is no run
+    except OSError as error:
+        raise unusable(place, error, "name another folder") from error
     with at_work(f"reading the runs below {place}"):
         return runs_below(place, ORIGIN, asking.state_of)
 

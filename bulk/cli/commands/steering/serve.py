@@ -10,7 +10,7 @@ import click
 from bulk.cli import event_loop, output
 from bulk.cli.commands.cluster import stored
 from bulk.cli.logs import Command
-from bulk.cli.options import AUDITS, RUNS
+from bulk.cli.options import ANY_PATH, AUDITS, RUNS
 from bulk.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ SHORTEST_KEY, MOST_KEY_BYTES = 16, 4_096
     "folders",
     metavar="DIR",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="A run directory, or a folder of some. Repeatable. Default: runs.",
 )
 @click.option(
     "--audits",
     metavar="DIR",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="The history of an audit, or a folder of some. Repeatable. Default: audits.",
 )
 @click.option(
@@ -49,7 +49,7 @@ SHORTEST_KEY, MOST_KEY_BYTES = 16, 4_096
 @click.option(
     "--metrics-key",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Where the key of /metrics is kept; it is made where it is missing.",
 )
 def serve(

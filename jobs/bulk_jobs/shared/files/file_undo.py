@@ -4,10 +4,13 @@ The bytes from before are not kept: the answer of the write names the commit bef
 commit as long as the branch's history stands. File modes and the history itself do not come back.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from bulk.capabilities import FileBefore, Irreversible, Undo
+import msgspec
+
 from bulk.model import UNSEEN
+from bulk.undo import FileBefore, Irreversible, Undo
 
 _PERHAPS_THERE = "its answer was lost, and a file with the same bytes may have been there before, unseen"
 _NOT_LOOKED = "what was there before is not known"
@@ -29,6 +32,26 @@ def of_deletion(item: Any, before: Any, result: Any) -> Undo | Irreversible:
     if not isinstance(before, str) or not isinstance(result, dict):
         return Irreversible(_NOT_LOOKED)
     return _with_bytes(item, {**_place(item), "mode": "create", "if_exists": "unchanged"}, before, result)
+
+
+def joined(way: Undo, later: Undo) -> Sequence[Undo]:
+    """Return what takes back two changes of a file; nothing where the later one has left what was there before both."""
+    left, before = later.item.get("sha"), _blob(way)
+    if _blob(later) != way.item.get("sha"):
+        return [later, way]
+    if left == before:
+        return []
+    fields = {name: value for name, value in way.item.items() if name != "sha"}
+    if left is not None:
+        fields["sha"] = left
+    if before is not None:
+        fields["mode"] = "create" if left is None else "replace"
+    return [msgspec.structs.replace(way, item=fields)]
+
+
+def _blob(way: Undo) -> str | None:
+    """Return the blob that an undo gives back; None: it removes the file."""
+    return way.file.blob_sha if way.file is not None else None
 
 
 def _with_bytes(item: Any, fields: dict[str, Any], before: str, result: dict[str, Any]) -> Undo:

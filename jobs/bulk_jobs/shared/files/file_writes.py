@@ -7,12 +7,12 @@ only reads, has to do both first.
 Source: specification, Repository contents; operations.md, PUT and DELETE contents; failures.md row 22.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from bulk.capabilities import ComparesState, Conflict, Irreversible, LooksFirst, Undo, Undoable
+from bulk.capabilities import ComparesState, Conflict, LooksFirst
 from bulk.model import (
     RAW_BODY_BYTES,
     SUCCESSFUL,
@@ -30,6 +30,7 @@ from bulk.model import (
 )
 from bulk.operation import ItemFlaw, ItemT, Steps
 from bulk.proof import Proof
+from bulk.undo import Irreversible, Undo, Undoable
 from bulk_jobs import accesses
 from bulk_jobs.shared import names, refusals
 from bulk_jobs.shared.files import blobs, file_undo
@@ -78,6 +79,9 @@ class OneFile(ComparesState[ItemT], LooksFirst[ItemT], Undoable[ItemT]):
     def undo(self, item: Any, before: Any, result: Any) -> Undo | Irreversible:
         is_write = hasattr(item, "content")
         return (file_undo.of_write if is_write else file_undo.of_deletion)(item, before, result)
+
+    def joined(self, way: Undo, later: Undo) -> Sequence[Undo]:
+        return file_undo.joined(way, later)
 
 
 class FileWrite(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,1 @@
+"""How changes of settings are taken back, and several changes of the same settings at once."""
