@@ -309,8 +309,7 @@ class Scheduler:
     def ended(self, work: Work, outcome: Outcome, paid: int) -> None:
         """Let the lane of an item with an outcome go on, or end its job; `paid`: requests that were paid (count)."""
         progress = self.progress[work.entry.job]
-        self.in_flight -= 1
-        progress.in_flight -= 1
+        self._count_in_flight(work, -1)
         progress.note_paid(paid)
         self.mark_ended(work.entry.job, work.entry.index, outcome)
         if work.lane is not None:
