@@ -162,12 +162,10 @@ def report_of(
         shown = stack.enter_context(display(progress, sys.stderr))
         if progress in ("auto", "rich") and terminal.is_terminal(sys.stderr):
             stack.enter_context(logs.noted_by(shown.note))
-            if os.environ.get("TERM") != "dumb":  # until the run has a status: a large ledger is read for seconds
-                now, items = (
-                    Clock().now(),
-                    JobStatus(name="items", operation="check", items=None, outcomes={"checked": 0}),
-                )
-                shown.update(RunStatus(name=run_dir.name, state="checking", at=now, started_at=now, jobs=(items,)))
+        if progress in ("auto", "rich") and terminal.is_movable(sys.stderr, os.environ):
+            # until the run has a status: a large ledger is read for seconds
+            now, items = Clock().now(), JobStatus(name="items", operation="check", items=None, outcomes={"checked": 0})
+            shown.update(RunStatus(name=run_dir.name, state="checking", at=now, started_at=now, jobs=(items,)))
         return event_loop.run(lambda: start(shown, where))
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 import anyio
 
 from bulk.clock import Clock
-from bulk.engine.credentials.kept_answers import ASK_USER
 from bulk.engine.engine_room import EngineRoom
 from bulk.engine.status.warnings import FailureWarnings
 from bulk.errors import BulkError, RunStopped
+from bulk.govern.first_contact import ASK_USER
 from bulk.model import ErrorCode, Outcome, OutcomeKind, Reply
 from bulk.quantities import Share
 from bulk.schedule.job_progress import JobProgress

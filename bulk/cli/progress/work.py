@@ -60,7 +60,7 @@ def at_work(words: str) -> Iterator[Callable[[int], None]]:
     Yields:
         What takes the number of items that are done (count); it may be called from any thread, and often.
     """
-    if not terminal.is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
+    if not terminal.is_movable(sys.stderr, os.environ):
         yield lambda _: None
         return
     clock = Clock()

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import anyio
 
 from bulk.clock import Clock
-from bulk.engine.credentials.kept_answers import ASK_USER, scopes_told
+from bulk.engine.credentials.kept_answers import scopes_told
 from bulk.errors import CredentialRefused, RunStopped
 from bulk.forecast import window_length
-from bulk.govern.first_contact import fault_of, is_platform
+from bulk.govern.first_contact import ASK_USER, fault_of, is_platform
 from bulk.govern.permits.accounts import CredentialSource
 from bulk.govern.rate_limit_poller import ASK_LIMITS, PATIENCE_S
 from bulk.govern.server_clock import ServerClock

@@ -12,8 +12,9 @@ from functools import partial
 import msgspec
 
 from bulk.clock import Clock
-from bulk.engine.credentials.kept_answers import ASK_USER, scopes_told
+from bulk.engine.credentials.kept_answers import scopes_told
 from bulk.errors import CredentialRefused, RunStopped
+from bulk.govern.first_contact import ASK_USER
 from bulk.govern.rate_limit_poller import ASK_LIMITS
 from bulk.manifest.manifest import Job, Manifest
 from bulk.model import Failure, Reply, Request

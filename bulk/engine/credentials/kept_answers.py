@@ -13,12 +13,13 @@ from functools import partial
 from pathlib import Path
 
 from bulk.clock import Clock
+from bulk.govern.first_contact import ASK_USER
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import NO_TOKEN, Account
 from bulk.govern.rate_limit_poller import ASK_LIMITS, take_told, told_in
 from bulk.govern.unknown_payers import Told, UnknownPayer, asked_in_turn, join, parted
 from bulk.manifest.manifest import Platform
-from bulk.model import Failure, Reply, Request
+from bulk.model import Failure, Reply
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.manifest_credentials import AnyCredential, AppCredential
 from bulk.platform.auth.secrets import Secret
@@ -27,7 +28,6 @@ from bulk.platform.wire import Wire
 
 log = logging.getLogger("bulk.engine.run")
 
-ASK_USER = Request(method="GET", path="/user", accept=frozenset((200, 401, 403, 404)), is_fresh=True)
 UNKNOWN = "unknown"
 """The payer of members of a pool of whom the platform does not say who pays for them."""
 SCOPES, PRIVATE = "x-oauth-scopes", "repo"

@@ -19,9 +19,10 @@ from bulk.check.plan_forecast import length_of
 from bulk.clock import Clock
 from bulk.engine.credentials.app_routes import Owners, wanted_permissions
 from bulk.engine.credentials.credential_check import installations_of
-from bulk.engine.credentials.kept_answers import ASK_USER, payers_apart
+from bulk.engine.credentials.kept_answers import payers_apart
 from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.execute.job_streams import JobStreams
+from bulk.govern.first_contact import ASK_USER
 from bulk.govern.permits.accounts import CredentialSource
 from bulk.manifest.manifest import Job
 from bulk.model import Reply

@@ -3,9 +3,9 @@
 The platform gives a message with each refusal. A 404 without one is a front end's: it has lost the way to the platform,
 or keeps a path to itself, or puts a page of its own in the place of every 404. Only the last of these means that
 something is not there. So a repository that certainly is not there is asked for, once a second while items wait to
-know, and whose the token is, which every platform knows, where no item was served meanwhile. Where the platform's own
-404 ever comes, those without a message prove nothing. Where three probes in a row bring none, they count as the
-platform's own: after two that say the same, if others were served between the probes; else after all tries of an item.
+know, and where no item was served meanwhile, whose the token is. Where the platform's own 404 ever comes, those without
+a message prove nothing. Where three probes in a row bring none, they count as the platform's own: after two that say
+the same, if others were served between the probes; else after all tries of an item.
 Source: failures.md row 2.
 """
 
@@ -16,6 +16,7 @@ from dataclasses import replace
 import anyio
 
 from bulk.execute.requests.context import Tried
+from bulk.govern.first_contact import ASK_USER, is_platform
 from bulk.model import ErrorCode, Failure, FailureKind, Reply, Request
 from bulk.platform.classification import Verdict, VerdictKind
 from bulk.proof import Proof
@@ -31,11 +32,10 @@ TRIES = 2
 
 _ACCEPTED, _REFUSED = Verdict(VerdictKind.ACCEPTED), Verdict(VerdictKind.REFUSED)
 _PROBE_ACCEPTS = frozenset((404,))
-_WHOSE = Request(
-    method="GET",
-    path="/user",
-    is_fresh=True,
-    proof=Proof(lambda reply: "" if isinstance(reply.body["login"], str) else "it names nobody"),
+_WHOSE = replace(
+    ASK_USER,
+    accept=frozenset((200,)),
+    proof=Proof(lambda reply: "" if is_platform(reply) else "it names nobody"),
 )
 _NO_ANSWER = Tried(failure=Failure(kind=FailureKind.LOST, code=ErrorCode.TIMEOUT, message="no answer to a probe"))
 

@@ -117,9 +117,14 @@ def size_of(stream: TextIO) -> tuple[int, int]:
     return columns or 80, rows or 24
 
 
+def is_movable(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Return whether `stream` is a terminal that can move its cursor, so that rows on it can be written anew."""
+    return is_terminal(stream) and environ.get("TERM") != "dumb"
+
+
 def wants_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
     """Return whether `stream` is a terminal that has colours, and `NO_COLOR` is not set to anything."""
-    return is_terminal(stream) and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+    return is_movable(stream, environ) and not environ.get("NO_COLOR")
 
 
 def headed(name: str, said: str, columns: int, ink: "Ink", tone: str) -> Iterator[str]:
