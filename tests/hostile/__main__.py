@@ -2,19 +2,20 @@
 
 WAY is the beginning of the names of ways, OPERATION of the names of rows; without them everything is tried.
 `FIRST + SECOND` is a pair of ways, by their whole names; `pairs [COUNT [SEED]]` tries pairs that a seed chooses.
+`kills SEED [WAY [OPERATION]]` kills each run at one to three moments that the seed chooses, and begins it again.
 """
 
-import itertools
 import os
 import random
 import sys
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from itertools import islice, repeat
 from typing import NamedTuple
 
 from tests.hostile.judging import ROWS
-from tests.hostile.table import try_way
+from tests.hostile.table import random_kills, try_way
 from tests.hostile.ways import WAYS, named, pairs
 
 DEFAULT = ("300", "1")
@@ -32,8 +33,9 @@ class Summary(NamedTuple):
     wrong: list[str]
 
 
-def _summary(way: str, operation: str) -> Summary:
-    tried = try_way(named(way), [row for row in ROWS if row.name.startswith(operation)])
+def _summary(way: str, operation: str, seed: int | None) -> Summary:
+    rows = [row for row in ROWS if row.name.startswith(operation)]
+    tried = try_way(named(way), rows, kills=() if seed is None else random_kills(named(way), seed))
     return Summary(way, len(tried.cells), tried.held(), tried.outcomes(), tried.took_s, list(tried.wrong()))
 
 
@@ -44,10 +46,13 @@ def _tell(line: str) -> None:
 
 def main(arguments: list[str]) -> int:
     """Try, print, count."""
-    way, operation = [*arguments, "", ""][:2]
+    seed, given = None, arguments
+    if arguments[:1] == ["kills"] and arguments[1:]:
+        seed, given = int(arguments[1]), arguments[2:]
+    way, operation = [*given, "", ""][:2]
     if way == "pairs":
-        count, seed = map(int, [*arguments[1:], *DEFAULT[len(arguments) - 1 :]])
-        names, operation = [each.name for each in itertools.islice(pairs(random.Random(seed)), count)], ""
+        count, chosen_by = map(int, [*given[1:], *DEFAULT[len(given) - 1 :]])
+        names, operation = [each.name for each in islice(pairs(random.Random(chosen_by)), count)], ""
     else:
         names = [each.name for each in WAYS if each.name.startswith(way)] or ([way] if " + " in way else [])
     if not names:
@@ -57,7 +62,7 @@ def main(arguments: list[str]) -> int:
     wrong: list[str] = []
     _tell(f"{'way':<55}{'cases':>6}{'held':>6}{'ok':>5}{'fail':>5}{'skip':>5}{'unkn':>5}{'virtual':>9}")
     with ProcessPoolExecutor(max_workers=min(len(names), os.cpu_count() or 1)) as pool:
-        for found in pool.map(_summary, names, [operation] * len(names)):
+        for found in pool.map(_summary, names, repeat(operation), repeat(seed)):
             cases, held, wrong = cases + found.cases, held + found.held, [*wrong, *found.wrong]
             ended = found.outcomes
             done = ended["succeeded"] + ended["unchanged"]

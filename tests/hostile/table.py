@@ -3,6 +3,8 @@
 All cells of one way are one run, whose jobs have nothing in common but the process.
 """
 
+import math
+import random
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,6 +17,10 @@ from tests.hostile.virtual import AFTERWARDS_S, AT_MOST_S, run_jobs
 from tests.hostile.wrong import Way
 from tests.virtual_time import START
 
+KILLED_S = (0.02, 90.0)
+"""Soonest and latest moment, from its beginning on, in which a run is killed: most has been asked for within a second,
+and then only settle times pass (virtual seconds)."""
+
 
 @dataclass(slots=True)
 class Tried:
@@ -22,7 +28,7 @@ class Tried:
 
     Attributes:
         cells: those that were tried. left_out: why others were not. took_s: virtual seconds.
-        broken: what does not hold of the run as a whole.
+        broken: what does not hold of the run as a whole. kills: see `run_jobs`.
     """
 
     way: Way
@@ -30,14 +36,15 @@ class Tried:
     left_out: Counter[str]
     took_s: float
     broken: Sequence[str]
+    kills: Sequence[float] = ()
 
     def wrong(self) -> Iterator[str]:
-        """All that does not hold, a line each, with the command that tries it alone."""
+        """All that does not hold, a line each, with the command that tries it alone, or when the run was killed."""
         for cell in self.cells:
             for what in cell.broken:
-                yield f"{self.way.name} | {cell.row.name} | {what} | {_again(self.way, cell.row)}"
+                yield f"{self.way.name} | {cell.row.name} | {what} | {self._again(cell.row)}"
         for what in self.broken:
-            yield f"{self.way.name} | the run | {what} | {_again(self.way, None)}"
+            yield f"{self.way.name} | the run | {what} | {self._again(None)}"
 
     def held(self) -> int:
         """How many cells hold."""
@@ -47,13 +54,21 @@ class Tried:
         """How their items ended."""
         return Counter(outcome for cell in self.cells for outcome in cell.outcomes)
 
+    def _again(self, row: Row | None) -> str:
+        if self.kills:  # a run of one operation alone would be somewhere else at these moments
+            return f"killed after {', '.join(f'{after_s:.2f}' for after_s in self.kills)} s"
+        return f'python -m tests.hostile "{self.way.name}"' + ("" if row is None else f' "{row.name}"')
 
-def _again(way: Way, row: Row | None) -> str:
-    return f'python -m tests.hostile "{way.name}"' + ("" if row is None else f' "{row.name}"')
+
+def random_kills(way: Way, seed: int) -> list[float]:
+    """One to three moments, for `run_jobs`, that a seed chooses."""
+    dice = random.Random(f"kills {seed} {way.name}")
+    first, last = map(math.log, KILLED_S)
+    return [math.exp(dice.uniform(first, last)) for _ in range(dice.choice((1, 1, 2, 3)))]
 
 
-def try_way(way: Way, rows: Sequence[Row] = ROWS, *, is_retried: bool = False) -> Tried:
-    """Run all operations in one way; `is_retried`: see `run_jobs`."""
+def try_way(way: Way, rows: Sequence[Row] = ROWS, *, is_retried: bool = False, kills: Sequence[float] = ()) -> Tried:
+    """Run all operations in one way; `is_retried`, `kills`: see `run_jobs`."""
     cells = [Cell.of(row, way, number) for number, row in enumerate(rows) if not why_not(row, way)]
     left_out = Counter(why for row in rows if (why := why_not(row, way)))
     if not cells:
@@ -64,6 +79,7 @@ def try_way(way: Way, rows: Sequence[Row] = ROWS, *, is_retried: bool = False) -
             {cell.name: cell.job() for cell in cells},
             {cell.name: cell.guest for cell in cells},
             is_retried=is_retried,
+            kills=kills,
         )
     for cell in cells:
         undone = told.undone.get(cell.name)
@@ -74,4 +90,4 @@ def try_way(way: Way, rows: Sequence[Row] = ROWS, *, is_retried: bool = False) -
         wanted = exit_code([outcome for cell in cells for outcome in cell.outcomes])
         if told.report.exit_code != wanted:
             broken.append(f"exit code {told.report.exit_code} ({told.report.why or 'no reason'}), not {wanted}")
-    return Tried(way, cells, left_out, told.took_s, broken)
+    return Tried(way, cells, left_out, told.took_s, broken, kills)

@@ -15,7 +15,7 @@ from tests.hostile.judging import ROWS, Cell, exit_code, why_not
 from tests.hostile.rows import Row
 from tests.hostile.store.normal import Normal
 from tests.hostile.store.state import State
-from tests.hostile.table import try_way
+from tests.hostile.table import random_kills, try_way
 from tests.hostile.virtual import run_jobs
 from tests.hostile.ways import FEW, WAYS, named, pairs
 from tests.hostile.wrong import Way
@@ -183,6 +183,16 @@ def test_a_retry_brings_everything_to_a_good_end_once(name: str) -> None:
     assert set(tried.outcomes()) <= {"succeeded", "unchanged"}
 
 
+@pytest.mark.parametrize("name", RETRIED)
+def test_a_killed_process_does_not_forget_what_went_wrong(name: str) -> None:
+    """The same where the process that met the wrong answers was killed, once or more, and begun again."""
+    rows = [row for row in ROWS if not why_not(row, named(name))]
+    some = rows[1 - RETRIED.index(name) % 2 :: 2]
+    tried = try_way(named(name), some, is_retried=True, kills=random_kills(named(name), 1))
+    assert list(tried.wrong()) == []
+    assert set(tried.outcomes()) <= {"succeeded", "unchanged"}
+
+
 def test_a_list_that_never_ends_does_not_show_that_a_refused_deletion_was_not_done() -> None:
     """The webhook was seen before; behind the refusal nothing can be looked for, so that nobody knows."""
     tried = try_way(named("links: always one more + denied: 400 after, then 404"), [_row("webhook.delete")])
@@ -208,6 +218,13 @@ def test_no_two_wrong_answers_make_the_engine_lie(name: str) -> None:
 def test_no_retry_does_anything_twice(name: str) -> None:
     """The same after every way, also where an item can't end well."""
     assert list(try_way(named(name), is_retried=True).wrong()) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", [way.name for way in WAYS])
+def test_no_kill_makes_the_engine_lie(name: str) -> None:
+    """The same where the process is killed, once or more, and begun again."""
+    assert list(try_way(named(name), kills=random_kills(named(name), 1)).wrong()) == []
 
 
 @pytest.mark.soak

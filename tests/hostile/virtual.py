@@ -8,7 +8,8 @@ import contextlib
 import gc
 import json
 import random
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+import shutil
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -100,6 +101,7 @@ def run_jobs(
     *,
     at_most_s: float = AT_MOST_S,
     is_retried: bool = False,
+    kills: Sequence[float] = (),
 ) -> Told:
     """Run a manifest in which each job has a credential, and with it a platform, of its own; then wait a while.
 
@@ -107,6 +109,7 @@ def run_jobs(
         path: folder for the manifest and the run directory. guests: by the name of their job.
         at_most_s: a run that takes longer does not end (virtual seconds).
         is_retried: then nothing is wrong any more, and what did not end well is run again.
+        kills: how long after it began the run is killed, for as many times, and begun again (virtual seconds).
     """
 
     async def main() -> Told:
@@ -118,14 +121,16 @@ def run_jobs(
         manifest, environ = _manifest(path, jobs)
         run_dir, began = path / "run", wall()
         run = partial(commands.run_manifest, manifest, run_dir=run_dir)
-        report, trouble = await _ended(run, service, environ, at_most_s)
+        for after_s in kills:
+            await _killed(run, service, environ, run_dir, after_s)
+        report, trouble = await _ended(run, MemoryConnector(service, AnswerProtocol), environ, at_most_s)
         took_s = wall() - began
         await anyio.sleep(AFTERWARDS_S)
         if is_retried:
             for guest in guests.values():
                 guest.recover()
             retry = partial(commands.resume_run, run_dir, again=Again(is_retry=True))
-            report, trouble = await _ended(retry, service, environ, at_most_s)
+            report, trouble = await _ended(retry, MemoryConnector(service, AnswerProtocol), environ, at_most_s)
             await anyio.sleep(AFTERWARDS_S)
         undone = {} if report is None else _undone(run_dir, manifest, environ)
         return Told(report, _lines(run_dir / "results.jsonl"), took_s, trouble, undone)
@@ -133,11 +138,33 @@ def run_jobs(
     return in_virtual_time(main)
 
 
+async def _killed(
+    run: Callable[..., Awaitable[Report]], service: Service, environ: Mapping[str, str], run_dir: Path, after_s: float
+) -> None:
+    """Run, and end it as SIGKILL does: its directory stays as it was then; what it had sent still arrives."""
+    kept = run_dir.with_name("kept")
+    connector = MemoryConnector(service, AnswerProtocol)
+
+    async def kill() -> None:
+        await anyio.sleep(after_s)
+        if run_dir.exists():
+            shutil.copytree(run_dir, kept, symlinks=True, ignore=shutil.ignore_patterns("*-shm"))
+        connector.die()
+        group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(kill)
+        await _ended(run, connector, environ, AT_MOST_S)
+        group.cancel_scope.cancel()
+    if kept.exists():
+        shutil.rmtree(run_dir)
+        kept.rename(run_dir)
+
+
 async def _ended(
-    run: Callable[..., Awaitable[Report]], service: Service, environ: Mapping[str, str], at_most_s: float
+    run: Callable[..., Awaitable[Report]], connector: MemoryConnector, environ: Mapping[str, str], at_most_s: float
 ) -> tuple[Report | None, str]:
     """Return the report of a run or of a retry, or why there is none."""
-    connector = MemoryConnector(service, AnswerProtocol)
     around = Surroundings(clock=VirtualClock(), dice=random.Random(1), disk=_disk, connector=connector)
     try:
         with anyio.fail_after(at_most_s):

@@ -253,11 +253,22 @@ class MemoryConnector(aiohttp.BaseConnector):
     ) -> None:
         super().__init__(limit=0, keepalive_timeout=4.0)
         self._service, self._client = service, client
+        self._opened: list[Pipe] = []
+        self._is_dead = False
 
     async def _create_connection(self, req: Any, traces: Any, timeout: Any) -> ResponseHandler:
+        if self._is_dead:
+            raise ConnectionRefusedError(111, "a killed process sends nothing")
         client = self._client(asyncio.get_running_loop())
-        connected(client, self._service)
+        self._opened = [pipe for pipe in self._opened if not pipe.is_closing()]
+        self._opened.append(connected(client, self._service))
         return client
+
+    def die(self) -> None:
+        """Close every connection, as the system does for a killed process, and open none any more."""
+        self._is_dead = True
+        for pipe in self._opened:
+            pipe.close()
 
 
 async def serve(service: Service, host: str = "127.0.0.1", port: int = 0) -> asyncio.Server:
