@@ -24,6 +24,7 @@ from bulk.engine import commands, run
 from bulk.engine.again import Again
 from bulk.engine.migrations import undo_items
 from bulk.engine.surroundings import Surroundings
+from bulk.errors import RunStopped
 from bulk.ledger.view import LedgerView
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.platform.response_heads import AnswerProtocol
@@ -124,6 +125,10 @@ def run_jobs(
         for after_s in kills:
             await _killed(run, service, environ, run_dir, after_s)
         report, trouble = await _ended(run, MemoryConnector(service, AnswerProtocol), environ, at_most_s)
+        if kills and report is not None and report.exit_code == RunStopped.exit_code:
+            # who begins while everything is wrong may take it for no platform at all
+            await anyio.sleep(AFTERWARDS_S)
+            report, trouble = await _ended(run, MemoryConnector(service, AnswerProtocol), environ, at_most_s)
         took_s = wall() - began
         await anyio.sleep(AFTERWARDS_S)
         if is_retried:
