@@ -86,7 +86,7 @@ class Cell:
     Attributes:
         name: of its job. guest: its platform. outcomes: of its items, once they were run.
         broken: what does not hold, in words.
-        is_killed: whether the process was killed and begun again.
+        kills: how often the process was killed and begun again (count).
     """
 
     row: Row
@@ -95,10 +95,10 @@ class Cell:
     guest: Guest
     outcomes: Sequence[str] = ()
     broken: Sequence[str] = ()
-    is_killed: bool = False
+    kills: int = 0
 
     @classmethod
-    def of(cls, row: Row, way: Way, number: int, *, is_killed: bool = False) -> "Cell":
+    def of(cls, row: Row, way: Way, number: int, kills: int = 0) -> "Cell":
         """One that has not been run yet."""
         alike = 0 if way.has_equal_ids else number * 1_000
         state = seeded(7_000_000_025 + sum(each.operation == row.operation for each in ROWS[:number]) * 500 + alike)
@@ -111,7 +111,7 @@ class Cell:
             asks_limits=row.operation == "rate-limit.get",
             alias=Alias(number),
         )
-        return cls(row, way, f"c{number}", guest, is_killed=is_killed)
+        return cls(row, way, f"c{number}", guest, kills=kills)
 
     def job(self) -> dict[str, Any]:
         """What stands in the manifest."""
@@ -157,7 +157,7 @@ class Cell:
         # who has to look first meets the limit of three again and again where nothing tells when it is over
         is_narrow = self.way.limits is not None and not self._is_told
         is_plain = self.way.kind == "plain" and "spaces joined" not in self.way.habits
-        return (self.way.is_harmless or is_plain) and not (is_narrow and self.is_killed)
+        return (self.way.is_harmless or is_plain) and not (is_narrow and self.kills > 0)
 
     @property
     def _is_told(self) -> bool:
@@ -173,8 +173,9 @@ class Cell:
         assert isinstance(limits, Narrow), "there are two kinds"
         assert told is not None, "a narrow budget is a way's own"
         refused = sum(refused for _, _, refused in limits.spent()) if self._is_told else 0
-        # where a window is said to end early, one request goes and sees whether it has
-        return max(0, refused - 1) if told[0] is Headers.SOON else refused
+        # where a window is said to end early, one request goes and sees whether it has; and who is begun anew neither
+        # knows which witness errs, nor whether what was under way has arrived
+        return max(0, refused - (told[0] is Headers.SOON) - self.kills)
 
     def _ours(self, index: int) -> list[Effect]:
         item = self.row.items[index]

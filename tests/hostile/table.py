@@ -69,9 +69,7 @@ def random_kills(way: Way, seed: int) -> list[float]:
 
 def try_way(way: Way, rows: Sequence[Row] = ROWS, *, is_retried: bool = False, kills: Sequence[float] = ()) -> Tried:
     """Run all operations in one way; `is_retried`, `kills`: see `run_jobs`."""
-    cells = [
-        Cell.of(row, way, number, is_killed=bool(kills)) for number, row in enumerate(rows) if not why_not(row, way)
-    ]
+    cells = [Cell.of(row, way, number, len(kills)) for number, row in enumerate(rows) if not why_not(row, way)]
     left_out = Counter(why for row in rows if (why := why_not(row, way)))
     if not cells:
         return Tried(way, cells, left_out, 0.0, ())
