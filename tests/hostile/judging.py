@@ -22,6 +22,8 @@ from tests.hostile.wrong import Guest, Way
 
 ROWS: tuple[Row, ...] = (*READ_ROWS, *SETTING_ROWS, *HOOK_ROWS)
 DONE = ("succeeded", "unchanged")
+MOST_LOOKS = 3
+"""Requests that are refused until a process knows that one witness of a window errs which another process has spent."""
 LIMIT, WINDOW_S = 200, 600
 """Of each platform: requests in a window, and its length (seconds)."""
 
@@ -174,8 +176,8 @@ class Cell:
         assert told is not None, "a narrow budget is a way's own"
         refused = sum(refused for _, _, refused in limits.spent()) if self._is_told else 0
         # where a window is said to end early, one request goes and sees whether it has; and who is begun anew neither
-        # knows which witness errs, nor whether what was under way has arrived
-        return max(0, refused - (told[0] is Headers.SOON) - self.kills)
+        # knows what was spent nor which witness errs
+        return max(0, refused - (told[0] is Headers.SOON) - MOST_LOOKS * self.kills)
 
     def _ours(self, index: int) -> list[Effect]:
         item = self.row.items[index]
