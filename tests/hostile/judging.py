@@ -41,6 +41,9 @@ def _why_not_paired(row: Row, parts: Sequence[Way]) -> str:
     is_unreadable = any(part.on == "read" and part.times is None for part in parts)
     if is_refused and is_unreadable and any("sha" in item for item in row.items):
         return "nobody looked before what was refused, and nobody can look behind it"
+    is_elsewhere = is_unreadable and any(part.kind == "foreign" for part in parts)
+    if is_refused and is_elsewhere and row.is_empty_elsewhere:
+        return "an empty list of another one does not say whose it is"
     return ""
 
 

@@ -261,11 +261,13 @@ CONFIGURATION_ROWS = (
         [{**ACME, "configuration_id": 801, "scope": "selected", "selected_repository_ids": [601]}],
         holds=_is_attached(601),
         proofs=(202,),
+        is_empty_elsewhere=True,
     ),
     Row(
         "organization-configuration.attach wait",
         [{**ACME, "configuration_id": 801, "scope": "selected", "selected_repository_ids": [601], "wait": True}],
         holds=_is_attached(601),
+        is_empty_elsewhere=True,
     ),
     Row(
         "organization-configuration.attach all",
