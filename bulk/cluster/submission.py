@@ -28,6 +28,7 @@ from bulk.engine.origin import Origin
 from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
 from bulk.ledger.directory import names_at
 from bulk.ledger.view import LedgerView
+from bulk.manifest.manifest import Manifest
 from bulk.manifest.platform_section import base_url
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.report.record import Report
@@ -80,6 +81,7 @@ async def submit_manifest(
     who: str = "",
     alone_as: str | None = None,
     is_awaited: bool = False,
+    read: Manifest | None = None,
 ) -> Submitted:
     """Check a manifest on this machine, and submit it; the same manifest with the same items is the same run.
 
@@ -87,6 +89,7 @@ async def submit_manifest(
         accepted: waves that go on though they are over a budget (numbers). who: the person who accepts them.
         alone_as: the name of the run, where the store has this run alone; None: a new name is made.
         is_awaited: see `runs.Submission`.
+        read: the manifest, where it has been read already: reading a large one takes seconds.
 
     Raises:
         BulkError: the manifest can't be used, or not on several machines, or the store can't be reached; nothing was
@@ -94,7 +97,7 @@ async def submit_manifest(
     """
     clock = Clock()
     await anyio.to_thread.run_sync(refuse_other, store)
-    manifest = read_manifest(path, overrides, environ)
+    manifest = read if read is not None else read_manifest(path, overrides, environ)
     refuse_what_stays_here(manifest, "--store" if alone_as is None else "--workers")
     if alone_as is None:
         _refuse_unprotected(manifest.platform.base_url)

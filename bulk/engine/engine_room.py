@@ -31,6 +31,7 @@ from bulk.platform.cache.validators import ValidatorStore
 from bulk.platform.classification import Verdict, classify
 from bulk.platform.transport import Transport
 from bulk.platform.wire import Wire
+from bulk.schedule.scheduler import Scheduler
 
 
 class EngineRoom:
@@ -118,8 +119,11 @@ class EngineRoom:
         await self.draining.wait()
         scope.cancel()
 
-    def serve(self, services: TaskGroup) -> None:
-        """Start the services in the group `services`."""
+    def serve(self, services: TaskGroup, scheduler: Scheduler) -> None:
+        """Start the services in the group `services`, where there is anything left to send: not in a run that was
+        killed between its last outcome and its end."""
+        if not scheduler.board.is_shared and all(job.is_known and not job.left for job in scheduler.progress):
+            return
         services.start_soon(self.governor.loop_load.run)
         for account in self.governor.accounts.values():
             services.start_soon(

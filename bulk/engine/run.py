@@ -328,7 +328,7 @@ class Run:
     async def _work(self, workers: Workers, unsent_items: UnsentItems) -> None:
         async with anyio.create_task_group() as services:
             services.start_soon(self._drain_when_stopped)
-            self._room.serve(services)
+            self._room.serve(services, self.scheduler)
             services.start_soon(self._api_doubt.run)
             services.start_soon(follow_hours, self, self._clock)
             reasons, left = self._room.sender.wait_reasons, sum(job.left for job in self._progress)

@@ -138,6 +138,18 @@ def replacing(path: Path, *, is_private: bool = True) -> Iterator[BinaryIO]:
             raise
 
 
+def reserve(file: BinaryIO, size: int) -> None:
+    """Take room on the disk for `size` bytes of a new file; what is written then, from the beginning, has its place.
+
+    Raises:
+        OSError: the disk has no room.
+    """
+    file.write(bytes(size))
+    file.flush()
+    os.fsync(file.fileno())
+    file.seek(0)
+
+
 def write_whole(path: Path, content: bytes, *, is_private: bool = True) -> None:
     """Write a file, whole or not at all: see `replacing`.
 

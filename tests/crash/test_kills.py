@@ -38,16 +38,19 @@ def test_fifty_kills_lose_nothing_and_double_nothing(tmp_path: Path, figure) -> 
 
 
 @pytest.mark.interpreted
-def test_after_a_kill_at_the_very_end_a_resume_writes_the_last_files(tmp_path: Path) -> None:
-    """failures.md row 42: the ledger says that the run is complete, and neither reports nor digests of its files are
-    there: a resume makes them, sends nothing more, and from then on edits are found."""
+@pytest.mark.parametrize("point", ["outcome durable", "epoch ended"])
+def test_after_a_kill_at_the_very_end_a_resume_writes_the_last_files(tmp_path: Path, point: str) -> None:
+    """failures.md row 42: the ledger has every outcome, and neither reports nor digests of its files are there: a
+    resume makes them, sends nothing more, not even the question for limits, and from then on edits are found."""
     home, run_dir = Home(tmp_path), tmp_path / "run"
     with served(tmp_path / "sandbox") as sandbox, Launcher(home) as launcher:
         items = [{"owner": "acme-eng", "repo": "hello-world"}]
         home.manifest(sandbox.base_url, {"reads": {"operation": "readme.get", "items": items}})
-        assert launcher.run(*RUN, point="epoch ended", nth=1) == KILLED
+        assert launcher.run(*RUN, point=point, nth=1) == KILLED
         assert not {"digests.json", "report.html"} & {path.name for path in run_dir.iterdir()}
+        sent = len(sandbox.journal())
         assert launcher.run("resume", "run", "--progress", "none") == 0
+        assert len(sandbox.journal()) == sent
         read = [line for line in sandbox.requests() if line["path"].endswith("/readme")]
         assert len(read) == 1
         assert {"digests.json", "report.html"} <= {path.name for path in run_dir.iterdir()}

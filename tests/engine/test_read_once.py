@@ -18,6 +18,8 @@ QUIET = ("--progress", "none", "--no-cache")
 WAYS: dict[str, Callable[[], Any]] = {
     "run": lambda: main(["run", "manifest.yaml", *QUIET]),
     "run in a folder": lambda: main(["run", "manifest.yaml", "--run-dir", "run", *QUIET]),
+    "workers": lambda: main(["run", "manifest.yaml", "--workers", "1", *QUIET[:2]]),
+    "workers in a folder": lambda: main(["run", "manifest.yaml", "--workers", "1", "--run-dir", "run", *QUIET[:2]]),
     "audit": lambda: main(["audit", "manifest.yaml", *QUIET]),
     "library": lambda: bulk.run("manifest.yaml", environ=dict(os.environ)).exit_code,
 }

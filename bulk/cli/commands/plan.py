@@ -46,8 +46,6 @@ def plan(
     Everything is checked; nothing but GET /rate_limit is sent. With --live every item that writes is looked at, and
     what would become of it is said, and written down to be approved.
     """
-    from bulk.engine import commands
-
     if is_live:
         if as_json:
             raise UsageError("--json does not go with --live: the file that -o names is JSON")
@@ -57,6 +55,8 @@ def plan(
     from bulk.report.render import plan_text
 
     with at_work(f"planning {manifest}"):
+        from bulk.engine import commands  # takes a good part of the second that a command may be silent
+
         found = event_loop.run(lambda: commands.plan_manifest(manifest, overrides=overrides, environ=os.environ))
     if as_json:
         output.out_json(found)

@@ -96,7 +96,8 @@ def run(
         if meant.approve is not None:
             raise UsageError("an approved plan is carried out by one process: give it without --workers")
         refuse_for_workers("--workers", *OF_ITS_PROCESS)
-        return with_workers.run(meant.manifest, workers, meant.run_dir, **{**shared, "overrides": meant.overrides})
+        shared |= {"overrides": meant.overrides, "read": meant.read}
+        return with_workers.run(meant.manifest, workers, meant.run_dir, **shared)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from bulk.execute.requests.request_sender import RequestSender
 from bulk.execute.writes.settle import Settler
 from bulk.forecast import WRITE_S, Budget, Capacity, Key, Work, forecast, window_length
 from bulk.govern.governor import Governor
-from bulk.govern.permits.accounts import PermitQueue, Trust
+from bulk.govern.permits.accounts import Account, PermitQueue, Trust
 from bulk.manifest.manifest import Job
 from bulk.schedule.lanes import Lane
 from bulk.schedule.remaining import paid_each, startable
@@ -56,6 +56,10 @@ class _Pace:
         """Return the time of an item (seconds). `expected_s` counts as much as two measured items; at first each item
         under way counts as half done."""
         return (self.busy_s + 2.0 * expected_s) / (self.ended + 2.0 + 0.5 * under_way * self.newness)
+
+
+def _waits_for_token(account: Account) -> bool:
+    return account.trust is Trust.FROZEN and any(queue.waiting for queue in account.queues.values())
 
 
 class LiveForecast:
@@ -117,6 +121,8 @@ class LiveForecast:
         if not permit_queue.waiting:
             return 0
         waiting = len(permit_queue.waiters)
+        if permit_queue.account.is_minted:  # its items are those of one owner, and each newcomer is for one of them
+            return waiting + len(permit_queue.newcomers)
         for job in self._scheduler.jobs:
             if (job.credential, job.operation.category) == (permit_queue.account.name, permit_queue.category):
                 waiting += startable(self._scheduler, job)
@@ -128,7 +134,8 @@ class LiveForecast:
         if now >= self._due:
             self._due = now + EVERY_JOB_S * len(self._paces)
             is_reached = self._governor.answers and not self._governor.reachability.is_silent
-            self._end_at = self._worked_out(now, wall) if is_reached else None
+            has_tokens = not any(map(_waits_for_token, self._governor.accounts.values()))
+            self._end_at = self._worked_out(now, wall) if is_reached and has_tokens else None
         return None if self._end_at is None else max([self._end_at, *self._not_before(now, wall)])
 
     def _worked_out(self, now: float, wall: float) -> float | None:

@@ -158,7 +158,7 @@ class Snapshot:
     def _wait_for_leave(self, queue: PermitQueue, now: float, wall: float) -> Wait | None:
         """Return what the items at a permit queue wait for, with the last error if they wait because of it."""
         waiting = self._live_forecast.waiting(queue)
-        if queue.account.trust in (Trust.FROZEN, Trust.REFUSED):
+        if queue.account.trust in (Trust.FROZEN, Trust.REFUSED) and queue.account.generation:
             what = f"credential {queue.account.name} refused (401)"
             return Wait(what, None, waiting, WaitKind.NEEDS) if waiting else None
         silence = self._governor.reachability

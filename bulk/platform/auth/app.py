@@ -4,7 +4,8 @@ A JWT is used for eight minutes. If the platform refuses a JWT, the key is read 
 taken) and one more JWT is sent; if that is refused too, the App is refused. After a refusal for the times of a JWT, the
 next one is made with the time that the platform's answer names. A request without an answer is sent again, and so is a
 request that the App's own limits refuse, when they allow it: no refusal for a limit says anything about an
-installation. Source: credentials in docs/how-to/app.md.
+installation. So is one whose answer is nobody's word: it shows not what was asked for, or refuses it without the
+platform's message, as the page of a gateway does. Source: credentials in docs/how-to/app.md.
 """
 
 import logging
@@ -15,7 +16,7 @@ from functools import partial
 import anyio
 
 from bulk.clock import Clock
-from bulk.errors import CredentialRefused
+from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.model import Failure, Reply, Request
 from bulk.platform.auth.app_keys import AppSigner
 from bulk.platform.auth.credentials import interruptible
@@ -37,6 +38,8 @@ AT_ONCE = 4
 """Requests of one App under way at once (count)."""
 AGAIN_S, AGAIN_MOST_S = 0.5, 30.0
 """First pause after a request that brought no answer, and the longest; it doubles (seconds)."""
+TRIES, OUTAGE_S = 6, 900.0
+"""Useless answers to a request after which it is given up (count), and how long an outage is waited out (seconds)."""
 
 UNTOLD_S, PAST_RESET_S = 60.0, 1.0
 """Pause after a refusal for a limit that names no time, and the extra wait after a named end (seconds)."""
@@ -44,11 +47,20 @@ _LIMITED = frozenset(
     (VerdictKind.LIMITED_PRIMARY, VerdictKind.LIMITED_SECONDARY, VerdictKind.THROTTLED, VerdictKind.LOCKED_OUT)
 )
 
+_REFUSALS = frozenset((403, 404, 422))
+_OUTAGES = frozenset((408, 425, 429))
+
 LIST = "/app/installations"
 _UNKNOWN = "Integration not found"
 """The platform's message to a JWT of an App that does not exist."""
 
 Send = Callable[[Request, Secret], Awaitable[Reply | Failure]]
+Shows = Callable[[object], bool]
+"""Whether the body of a success shows what was asked for."""
+
+
+class UselessAnswers(CredentialMissing):
+    """The platform gave no answer to an App that could be used, for as long as that is waited for."""
 
 
 class App:
@@ -71,46 +83,75 @@ class App:
         self._former: Secret | None = None
         self._made_at, self._which, self._generation, self._tried = -math.inf, 0, 0, 0
         self._skew_s = self.closed_until = 0.0
+        self._is_wordless = False
         self._making, self._room = anyio.Lock(), anyio.Semaphore(AT_ONCE)
 
-    async def ask(self, request: Request) -> Reply:
-        """Return the platform's answer to `request`, whatever its status, except a 401.
+    async def ask(self, request: Request, shows: Shows) -> Reply:
+        """Return the platform's answer to `request`: a success that `shows` what was asked for, or 403, 404 or 422.
 
         Raises:
             CredentialRefused: the platform does not take the App.
             CredentialMissing: the App's key can't be read.
+            UselessAnswers: no answer could be used.
         """
         async with self._room:
-            pause_s, refusals = AGAIN_S, 0
+            pause_s, refusals, useless, since = AGAIN_S, 0, 0, self._clock.monotonic()
             while True:
                 await self._opened()
                 token, generation = await self._current()
                 answer = await self._send(request, token)
-                if isinstance(answer, Reply) and self._is_limited(request, answer):
-                    continue
-                if isinstance(answer, Failure) or answer.status in (429, 500, 502, 503, 504):
-                    wait_s = None if isinstance(answer, Failure) else retry_after_s(answer.headers, self._told(answer))
-                    await self._clock.sleep(wait_s or pause_s)
-                    pause_s = min(AGAIN_MOST_S, 2 * pause_s)
-                    continue
-                if answer.status == 404 and (request.path == LIST or _message(answer) == _UNKNOWN):
-                    raise self._refused(
-                        f"the platform has no App {self._signer.client_id!r} (credential {self.name!r}, 404: "
-                        f"{_message(answer)}): look at its client_id, which stands on the page of the App, and at the "
-                        "base URL."
-                    )
-                if answer.status != 401:
-                    return answer
-                refusals += 1
-                if refusals > max(2, self._signer.keys):
-                    raise self._refuse(answer)
-                await self._turn(answer, generation)
+                if isinstance(answer, Reply):
+                    if self._is_limited(request, answer):
+                        since = self._clock.monotonic()
+                        continue
+                    if answer.status == 401:
+                        refusals += 1
+                        if refusals > max(2, self._signer.keys):
+                            raise self._refuse(answer)
+                        await self._turn(answer, generation)
+                        continue
+                    useless += not _is_outage(answer)
+                    if self._is_word(answer, shows, useless):
+                        self._look_for_app(request, answer)
+                        return answer
+                if useless >= TRIES or self._clock.monotonic() - since > OUTAGE_S:
+                    raise self._useless(answer)
+                wait_s = None if isinstance(answer, Failure) else retry_after_s(answer.headers, self.told(answer))
+                await self._clock.sleep(wait_s or pause_s)
+                pause_s = min(AGAIN_MOST_S, 2 * pause_s)
+
+    def _is_word(self, answer: Reply, shows: Shows, useless: int) -> bool:
+        """Return whether an answer is the platform's word.
+
+        A front end may put a page in the place of all refusals: one that is all that comes is believed, and then others
+        of that App are at once.
+        """
+        if answer.status < 300:
+            return shows(answer.body)
+        if answer.status in _REFUSALS and not _has_message(answer) and useless >= TRIES:
+            self._is_wordless = True
+        return answer.status in _REFUSALS and (_has_message(answer) or self._is_wordless)
+
+    def _look_for_app(self, request: Request, answer: Reply) -> None:
+        """Raise CredentialRefused if an answer says that there is no such App."""
+        if answer.status == 404 and (request.path == LIST or _message(answer) == _UNKNOWN):
+            raise self._refused(
+                f"the platform has no App {self._signer.client_id!r} (credential {self.name!r}, 404: "
+                f"{_message(answer)}): look at its client_id, which stands on the page of the App, and at the "
+                "base URL."
+            )
+
+    def _useless(self, answer: Reply | Failure) -> UselessAnswers:
+        said = answer.message if isinstance(answer, Failure) else f"the last one had status {answer.status}"
+        return UselessAnswers(
+            f"the platform gives the App of credential {self.name!r} no answer that can be used: {said}"
+        )
 
     async def _opened(self) -> None:
         while (left_s := self.closed_until - self._clock.monotonic()) > 0.0:
             await self._clock.sleep(left_s)
 
-    def _told(self, answer: Reply) -> float:
+    def told(self, answer: Reply) -> float:
         """Return when an answer was made (UTC epoch seconds, platform time)."""
         date = date_from_headers(answer.headers)
         return self._platform_now() + self._skew_s if date is None else date
@@ -122,10 +163,10 @@ class App:
         if (
             limits is not None and limits.remaining <= 0 < limits.reset and answer.status != 401
         ):  # those of a 401 are the address's
-            wait_s = min(MOST_WAIT_S, max(0.0, limits.reset - self._told(answer)) + PAST_RESET_S)
+            wait_s = min(MOST_WAIT_S, max(0.0, limits.reset - self.told(answer)) + PAST_RESET_S)
         is_limited = verdict.kind in _LIMITED
         if is_limited:
-            wait_s = retry_after_s(answer.headers, self._told(answer)) or wait_s or UNTOLD_S
+            wait_s = retry_after_s(answer.headers, self.told(answer)) or wait_s or UNTOLD_S
         if wait_s:
             until = self._clock.monotonic() + wait_s
             if until > self.closed_until + PAST_RESET_S:
@@ -178,7 +219,13 @@ class App:
         return CredentialRefused(self.name, why)
 
 
+def _is_outage(answer: Reply) -> bool:
+    return answer.status in _OUTAGES or answer.status >= 500
+
+
+def _has_message(answer: Reply) -> bool:
+    return isinstance(answer.body, dict) and isinstance(answer.body.get("message"), str)
+
+
 def _message(answer: Reply) -> str:
-    body = answer.body
-    message = body.get("message") if isinstance(body, dict) else None
-    return message[:200] if isinstance(message, str) else "no message"
+    return answer.body["message"][:200] if _has_message(answer) else "no message"

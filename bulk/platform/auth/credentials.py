@@ -336,6 +336,11 @@ def _flaw_of_token(raw: bytes) -> str:
     return "" if _TOKEN.fullmatch(raw) else "has characters other than printable ASCII without spaces"
 
 
+def is_token(text: object) -> bool:
+    """Return whether a platform gave a token, which can stand in a header."""
+    return isinstance(text, str) and text.isascii() and not _flaw_of_token(text.encode())
+
+
 def _without_end(raw: bytes) -> tuple[bytes, float | None]:
     """Return the output of a program without its second line, and the end of the token that this line names.
 

@@ -11,7 +11,7 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -32,7 +32,10 @@ CODE_S, MOST_CODE_S = 900.0, 86_400.0
 """How long a code may be confirmed if the site does not say, and the longest time that is believed (seconds)."""
 MOST_LASTS_S = 10 * 365 * 86_400.0
 """The end of a token that lasts longer than this counts as not known (seconds)."""
+LEAST_LASTS_S = 10.0
+"""So does that of a token that lasts no longer than this: it could not be used (seconds)."""
 _PASSING = frozenset((408, 425, 429, 500, 502, 503, 504))
+_PASSING_ERRORS = frozenset(("slow_down", "temporarily_unavailable", "server_error"))
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
 
 
@@ -189,14 +192,15 @@ def _granted(site: Site, answer: Mapping[str, Any], date: float | None) -> Grant
         raise CredentialMissing(f"{site.url} gave something that is not a token")
     if not _TOKEN.fullmatch(access) or not _TOKEN.fullmatch(refresh or access):
         raise CredentialMissing(f"{site.url} gave a token with other characters than printable ASCII without spaces")
-    return Granted(access, refresh, _seconds(answer, "expires_in", MOST_LASTS_S), date)
+    lasts_s = _seconds(answer, "expires_in", MOST_LASTS_S)
+    return Granted(access, refresh, lasts_s if lasts_s is not None and lasts_s > LEAST_LASTS_S else None, date)
 
 
 def refreshed(site: Site, client_id: str, refresh_token: str) -> Granted:
     """Return new tokens for a refresh token, which is worth nothing from then on.
 
     If no answer comes, the request is sent once more: if the first one did nothing, nothing is lost, and if it did, its
-    tokens are lost anyhow.
+    tokens are lost anyhow. A site that gives no other refresh token lets the present one be used again.
 
     Raises:
         NoAnswer: neither request was answered.
@@ -204,9 +208,23 @@ def refreshed(site: Site, client_id: str, refresh_token: str) -> Granted:
     """
     fields = {"client_id": client_id, "grant_type": "refresh_token", "refresh_token": refresh_token}
     try:
-        answer, date = site.post("/login/oauth/access_token", fields)
+        answer, date = _exchanged(site, fields)
     except NoAnswer:
-        answer, date = site.post("/login/oauth/access_token", fields)
+        answer, date = _exchanged(site, fields)
     if "access_token" not in answer:
         raise CredentialMissing(f"the login has ended ({_reason(answer)})")
-    return _granted(site, answer, date)
+    granted = _granted(site, answer, date)
+    return granted if granted.refresh_token else replace(granted, refresh_token=refresh_token)
+
+
+def _exchanged(site: Site, fields: Mapping[str, str]) -> tuple[dict[str, Any], float | None]:
+    """Return the tokens that the site gives, or its error, which ends the login; raise NoAnswer for anything else, as
+    the page of a gateway."""
+    try:
+        answer, date = site.post("/login/oauth/access_token", fields)
+    except CredentialMissing as refusal:
+        raise NoAnswer(str(refusal)) from None
+    error = answer.get("error")
+    if "access_token" not in answer and (not isinstance(error, str) or error in _PASSING_ERRORS):
+        raise NoAnswer(f"{site.url} gave no usable answer ({_reason(answer)})")
+    return answer, date

@@ -5,8 +5,9 @@ An installation that is gone is looked for again, once a minute at most: it may 
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from urllib.parse import quote
 
 import anyio
@@ -14,7 +15,8 @@ import anyio
 from bulk.clock import Clock
 from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.model import Effect, Reply, Request
-from bulk.platform.auth.app import LIST, App
+from bulk.platform.auth.app import LIST, App, Shows, UselessAnswers
+from bulk.platform.auth.credentials import is_token
 from bulk.platform.auth.secrets import Secret
 from bulk.urls import has_next_link, page_size, tells_of_pages
 
@@ -22,6 +24,11 @@ LIST_AGAIN_S = 60.0
 """Least time between two lists of all installations (seconds)."""
 RENEWED_S = 3_300.0
 """Age at which a token is renewed if the platform does not name its end (seconds)."""
+LEAST_S = 5.0
+"""An end that lies less than this behind `Date`, or before it, can't be that of a new token (seconds)."""
+DOUBTS_S = (1.0, 2.0, 4.0)
+"""Pauses before a token is asked for again where an installation that is listed is not found (seconds): it may be new,
+and not known everywhere."""
 PAGE = 100
 _FINAL = frozenset((200, 201, 403, 404, 422))
 
@@ -40,7 +47,7 @@ class Installations:
     """All installations of an App, by the account that they are in."""
 
     def __init__(self, app: App, clock: Clock) -> None:
-        self.app, self._clock = app, clock
+        self.app, self.clock = app, clock
         self._by_login: dict[str, Installation] = {}
         self._missing: set[str] = set()
         self._covered: dict[tuple[int, str], bool] = {}
@@ -55,9 +62,10 @@ class Installations:
         """
         key = login.casefold()
         if self._listed_at == -math.inf:
-            await self._list()
+            with suppress(UselessAnswers):  # each can be asked for by itself
+                await self._list()
         if key not in self._by_login and key not in self._missing and path:
-            found = _installation((await self._get(path)).body)
+            found = _installation((await self._get(path, _is_installation)).body)
             if found is not None:
                 self._by_login[key] = found
             else:
@@ -72,13 +80,14 @@ class Installations:
 
     async def by_id(self, number: int) -> Installation | None:
         """Return the installation of that number."""
-        found = await self._get(f"/app/installations/{number}")
+        found = await self._get(f"/app/installations/{number}", _is_installation)
         return _installation(found.body) if found.status == 200 else None
 
     async def look_again(self, login: str) -> Installation | None:
         """Return the same as `find`, from a new list if the last one is old enough."""
-        if self._clock.monotonic() - self._listed_at >= LIST_AGAIN_S:
-            await self._list()
+        if self.clock.monotonic() - self._listed_at >= LIST_AGAIN_S:
+            with suppress(UselessAnswers):  # the last list is as good
+                await self._list()
         return self._by_login.get(login.casefold())
 
     async def covers(self, number: int, path: str) -> bool:
@@ -88,7 +97,7 @@ class Installations:
             if known is not None:
                 return known
             try:
-                found = await self._get(path)
+                found = await self._get(path, _is_installation)
             except (CredentialRefused, CredentialMissing):
                 return True
             told = _installation(found.body) if found.status == 200 else None
@@ -101,10 +110,10 @@ class Installations:
         A page ends the list if it shows nothing new, or has no link to a next one and either is not full or names the
         last one.
         """
-        self._listed_at, page, found = self._clock.monotonic(), 1, dict[str, Installation]()
+        self._listed_at, page, found = self.clock.monotonic(), 1, dict[str, Installation]()
         entries: list[object] = []
         while True:
-            reply = await self._get(LIST, f"per_page={PAGE}&page={page}")
+            reply = await self._get(LIST, _is_list, f"per_page={PAGE}&page={page}")
             before, entries = entries, reply.body if isinstance(reply.body, list) else []
             for entry in entries:
                 each = _installation(entry)
@@ -118,9 +127,9 @@ class Installations:
                 return
             page += 1
 
-    async def _get(self, path: str, query: str = "") -> Reply:
+    async def _get(self, path: str, shows: Shows, query: str = "") -> Reply:
         request = Request(method="GET", path=path, query=query, accept=_FINAL, is_fresh=True)
-        reply = await self.app.ask(request)
+        reply = await self.app.ask(request, shows)
         self.app.prove()
         return reply
 
@@ -164,22 +173,26 @@ class InstallationSource:
         """Mint another token; return False if the platform gives none, and let `renewal_problem` say why."""
         try:
             reply = await self._mint()
-            if reply.status == 404:
-                again = await self._where.look_again(self.installation.login)
-                if again is not None and again.id != self.installation.id:
-                    self.installation = again
-                    reply = await self._mint()
+            for pause_s in DOUBTS_S:
+                if reply.status != 404 or (again := await self._where.look_again(self.installation.login)) is None:
+                    break
+                if again.id == self.installation.id:
+                    await self._where.clock.sleep(pause_s)
+                self.installation = again
+                reply = await self._mint()
         except (CredentialRefused, CredentialMissing) as error:
             self.renewal_problem = str(error)
             return False
         body = reply.body if isinstance(reply.body, dict) else {}
-        token, where = body.get("token"), f"in {self.installation.login} (credential {self.name!r})"
-        if reply.status == 201 and isinstance(token, str) and token:
-            self._replace(Secret(token))
+        if reply.status < 300:
+            self._replace(Secret(body["token"]))
             self.renewal_problem = ""
-            self.ends_at = _moment(body.get("expires_at"))
+            ends_at = _moment(body.get("expires_at"))
+            is_possible = ends_at is not None and ends_at > self._where.app.told(reply) + LEAST_S
+            self.ends_at = ends_at if is_possible else None
             return True
-        said = body.get("message")
+        where = f"in {self.installation.login} (credential {self.name!r})"
+        said = body.get("message") or f"status {reply.status} and no message"
         match reply.status:
             case 404:
                 self.is_gone = True
@@ -207,7 +220,7 @@ class InstallationSource:
             accept=_FINAL,
             is_fresh=True,
         )
-        reply = await self._where.app.ask(request)
+        reply = await self._where.app.ask(request, _is_minted)
         self._where.app.prove()
         return reply
 
@@ -240,8 +253,22 @@ def _installation(entry: object) -> Installation | None:
     return Installation(number, login.casefold(), held, entry.get("repository_selection") == "selected")
 
 
+def _is_installation(body: object) -> bool:
+    return _installation(body) is not None
+
+
+def _is_list(body: object) -> bool:
+    return isinstance(body, list)
+
+
+def _is_minted(body: object) -> bool:
+    return isinstance(body, dict) and is_token(body.get("token"))
+
+
 def _moment(text: object) -> float | None:
+    """Return a moment of the platform's (UTC epoch seconds), which is in UTC where it names no zone."""
     try:
-        return datetime.fromisoformat(text).timestamp() if isinstance(text, str) else None
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
         return None
+    return None if moment is None else (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

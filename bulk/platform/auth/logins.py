@@ -17,13 +17,13 @@ import msgspec
 
 from bulk.clock import Clock
 from bulk.errors import UNDECODABLE, CredentialMissing
-from bulk.platform.auth.credentials import Credential
+from bulk.platform.auth.credentials import TOKEN_BYTES, Credential
 from bulk.platform.auth.device_login import Granted, NoAnswer, Site, refreshed
 from bulk.platform.auth.secrets import Secret
 from bulk.redaction import remember
 from bulk.redaction.known import MASK
 from bulk.storage.locks import try_lock
-from bulk.storage.private_files import replacing
+from bulk.storage.private_files import replacing, reserve
 
 TURN_S, LOOK_S = 90.0, 0.05
 """Longest wait for another process that refreshes the token, and the time between two looks (seconds). A refresh takes
@@ -209,8 +209,10 @@ class LoginCredential(Credential):
                 if login.refresh_token is None or (login.access_token != known and not self._ends_soon(login)):
                     return login
                 with replacing(path) as file:  # a disk that refuses the file does so before the tokens are spent
+                    reserve(file, path.stat().st_size + 2 * TOKEN_BYTES)
                     login = self._exchanged(login, login.refresh_token)
                     file.write(msgspec.json.encode(login))
+                    file.truncate()
                 return login
         except OSError as error:
             raise self.missing(f"{path} can't be written, so the login can't be refreshed: {error.strerror}") from None

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pty
+import select
 import subprocess
 import sys
 import threading
@@ -122,3 +123,37 @@ def test_a_check_that_waits_for_its_items(home: Home) -> None:
         out, _ = process.communicate(json.dumps(README).encode() + b"\n", timeout=60)
         os.close(ours)
     assert (process.returncode, b"checking" in out, out.startswith(b"job")) == (0, False, True)
+
+
+HELD = """
+import sys
+class Held:
+    def find_spec(self, name, *_):
+        if name == "bulk.engine.commands":
+            sys.stdin.readline()
+sys.meta_path.insert(0, Held())
+"""
+
+
+def test_a_plan_that_is_still_being_imported(home: Home) -> None:
+    """What the command needs to be loaded for counts, too: what it does is there while that lasts."""
+    folder: Path = home.folder
+    home.manifest("http://127.0.0.1:9/api/v3", {"a": {"operation": "readme.get", "items": []}}, "empty.yaml")
+    (folder / "sitecustomize.py").write_text(HELD)
+    ours, theirs = pty.openpty()
+    environment = {**home.environment(), "TERM": "xterm", "PYTHONPATH": str(folder)}
+    with subprocess.Popen(
+        [*BULK, "plan", "empty.yaml"],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        try:
+            assert select.select([ours], [], [], 20.0)[0], "nothing is shown"
+            assert b"planning empty.yaml" in os.read(ours, 4096)
+        finally:
+            process.communicate(b"\n", timeout=60)
+            os.close(ours)

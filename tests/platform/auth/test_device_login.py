@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import threading
 from collections.abc import Iterator, Sequence
 from email.utils import formatdate
@@ -180,6 +181,31 @@ def test_a_lost_answer_is_asked_for_once_more(scripted, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "erin.json").read_text())["refresh_token"] == PAIR["refresh_token"]
 
 
+@pytest.mark.parametrize("wrong", [403, 404, 500, 520, b"<html>", b"[]", {}, {"status": "ok"}, {"error": 5}, SLOWER])
+def test_what_a_gateway_says_ends_no_login(scripted, tmp_path: Path, wrong: Told) -> None:
+    """An answer that is not the site's says nothing of a refresh token: it is sent once more, and where only such
+    answers come, the login is not said to have ended."""
+    assert stored(scripted(wrong, PAIR), tmp_path, Clock()).raw() == PAIR["access_token"].encode()
+    with pytest.raises(CredentialMissing, match=r"the login can't be refreshed: .*run the same command again"):
+        stored(scripted(wrong), tmp_path, Clock()).raw()
+
+
+@pytest.mark.parametrize("other", [{}, {"refresh_token": None}, {"refresh_token": ""}])
+def test_a_refresh_token_is_kept_until_another_comes(scripted, tmp_path: Path, other: dict[str, Any]) -> None:
+    """A site that gives no other refresh token lets the present one be used again: it is not thrown away."""
+    answer = {name: told for name, told in PAIR.items() if name != "refresh_token"} | other
+    stored(scripted(answer), tmp_path, Clock()).raw()
+    assert json.loads((tmp_path / "erin.json").read_text())["refresh_token"] == "refresh-of-erin-0001"
+
+
+@pytest.mark.parametrize("told", [0, -5, 1, 10, "nan", 1e300, [1], None])
+def test_a_token_whose_life_can_not_be_is_used_until_it_is_refused(scripted, tmp_path: Path, told: object) -> None:
+    """A site names no life of a token that could be: its end is not known, and no run stops because it is over."""
+    credential = stored(scripted(PAIR | {"expires_in": told}), tmp_path, Clock())
+    assert credential.raw()
+    assert credential.ends_at is None
+
+
 @pytest.mark.parametrize("answers", [(LOST, SPENT), (SPENT,), (LOST,), (502,)])
 def test_what_to_do_when_a_login_has_ended(scripted, tmp_path: Path, answers: Sequence[Told]) -> None:
     """Where its tokens are spent, the command that makes it anew is told whole; where that is not known, nothing is
@@ -221,6 +247,21 @@ def test_a_disk_that_refuses_keeps_the_tokens_good(scripted, tmp_path: Path) -> 
     with pytest.raises(CredentialMissing, match="can't be written"):
         credential.raw()
     assert server.asked == []
+
+
+def test_a_disk_without_room_keeps_the_tokens_good(scripted, tmp_path: Path) -> None:
+    """A full disk takes a new file and nothing in it: that is found out before the old tokens are spent."""
+    server = scripted(PAIR)
+    credential = stored(server, tmp_path, Clock())
+    before, limits = (tmp_path / "erin.json").read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(CredentialMissing, match="can't be written"):
+            credential.raw()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert server.asked == []
+    assert (tmp_path / "erin.json").read_bytes() == before
 
 
 def test_tokens_of_one_platform_are_not_sent_to_another(scripted, tmp_path: Path) -> None:

@@ -4,11 +4,14 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import anyio
 import pytest
 
 from bulk.report.record import Report
 from bulk.sandbox.areas.served import AREAS
 from bulk.sandbox.settings import RateLimit
+from tests.simulation.wire.exchanges import Exchange
+from tests.simulation.wire.fates import FINE, Fate, answer
 from tests.simulation.world import HOURS, World, now, simulate, world
 
 HOURLY = 12
@@ -76,5 +79,27 @@ def test_budgets_that_suffice_hold_nothing_up(tmp_path: Path) -> None:
         async with world(tmp_path, seed_data=seed(10, 40), limits=limits, latency_ms=20.0) as made:
             report = await read_all(made, 10, 40)
             assert (report.exit_code, now() < 2.0) == (0, True), now()
+
+    simulate(main)
+
+
+def test_what_a_run_waits_for_while_no_token_comes(tmp_path: Path) -> None:
+    """While a gateway answers for the platform where tokens are made, the status says what is waited for, not that the
+    credential is refused, and names no time at which the run would end: it was in no status at all."""
+
+    def fate_of(exchange: Exchange) -> Fate:
+        return answer(502) if "access_tokens" in exchange.path and now() < 20.0 else FINE
+
+    async def main() -> None:
+        async with world(tmp_path, seed_data=seed(2, 9), fate_of=fate_of, areas=AREAS) as made:
+            async with anyio.create_task_group() as group:
+                group.start_soon(read_all, made, 2, 9)
+                await anyio.sleep(15.0)
+                status = made.runs[-1].last_status
+            assert {wait.what for wait in status.waits} == {
+                f"credential fleet@org-{number}: its token is being minted" for number in (1, 2)
+            }
+            assert status.finish_at is None
+            assert made.runs[-1].last_status.state == "complete"
 
     simulate(main)

@@ -16,6 +16,7 @@ from bulk.errors import BulkError, Interrupted, RunDirectoryError
 if TYPE_CHECKING:
     from bulk.cli.question import Question
     from bulk.cluster.local.folder_beside import Beside
+    from bulk.manifest.manifest import Manifest
     from bulk.manifest.reading import Overrides
     from bulk.report.record import Report
     from bulk.store.runs import StoredRun
@@ -77,8 +78,13 @@ def run(
     progress: str,
     as_json: bool,
     accepted: AbstractSet[int],
+    read: "Manifest | None",
 ) -> int:
-    """Have `count` workers do the run, take the results home, and print the report; returns the exit code."""
+    """Have `count` workers do the run, take the results home, and print the report; returns the exit code.
+
+    Args:
+        read: the manifest, where it has been read already.
+    """
     stored.need_client("--workers")
     from bulk.cluster.local import folder_beside
     from bulk.store.export import refuse_taken
@@ -88,7 +94,7 @@ def run(
     refuse_taken(run_dir)
     try:
         with folder_beside.held(run_dir) as beside:
-            report = _report(manifest, count, run_dir, beside, overrides, question, progress, accepted)
+            report = _report(manifest, count, run_dir, beside, overrides, question, progress, accepted, read)
     except KeyboardInterrupt:
         return _left(Interrupted("SIGINT", 130), run_dir, as_json=as_json)
     except Exception as error:
@@ -108,6 +114,7 @@ def _report(
     question: "Question",
     progress: str,
     accepted: AbstractSet[int],
+    read: "Manifest | None",
 ) -> "Report":
     from bulk.cli.progress.painter import display
     from bulk.cluster import submission
@@ -119,7 +126,7 @@ def _report(
 
     is_submitted = False
     try:
-        read = read_manifest(manifest, overrides, os.environ)
+        read = read or read_manifest(manifest, overrides, os.environ)
         local_run.read_tokens(read, os.environ)
         with shared_server(beside.folder, KEPT) as place, StoreConnection(address.read(place.store()), "run") as store:
             schema.init(store)
@@ -127,7 +134,7 @@ def _report(
                 submitted = event_loop.run(
                     lambda: submission.submit_manifest(
                         manifest, store, overrides=overrides, environ=os.environ, display=shown, approve=question,
-                        accepted=accepted, who=stored.who(), alone_as=run_dir.name,
+                        accepted=accepted, who=stored.who(), alone_as=run_dir.name, read=read,
                     )
                 )  # fmt: skip
                 is_submitted = True
