@@ -136,7 +136,7 @@ class Cell:
             yield f"{len(self.row.items)} items, {len(lines)} outcomes"
         for line in lines:
             ours = self._ours(line["index"])
-            yield from _doubled(ours)
+            yield from doubled(ours)
             is_well = self.way.is_harmless or (self.way.kind == "plain" and "spaces joined" not in self.way.habits)
             if is_well and line["outcome"] not in DONE:
                 yield f"{line['outcome']}, though nothing went wrong: {line['error']}"
@@ -175,7 +175,7 @@ class Cell:
         return any(self.row.holds(Look(state, moment), self.row.items[line["index"]]) for moment in moments)
 
 
-def _doubled(effects: Sequence[Effect]) -> Iterator[str]:
+def doubled(effects: Sequence[Effect]) -> Iterator[str]:
     """An effect is doubled where one thing was changed twice, or two were created."""
     times = Counter(effect.kind if effect.kind.endswith("created") else str(effect.key) for effect in effects)
     for what, count in times.items():

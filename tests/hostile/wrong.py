@@ -139,7 +139,12 @@ class Guest:
 
     def recover(self) -> None:
         """Be right from now on."""
-        self.way, self.platform.lag_s = Way("plain", habits=self.way.habits), 0.0
+        self.begin(Way("plain", habits=self.way.habits))
+
+    def begin(self, way: Way) -> None:
+        """Be wrong in another way from now on; the habits of the platform stay."""
+        self.way, self.platform.lag_s, self.befallen = way, way.lag_s, 0
+        self.heard, self.notes = [], {}
 
     def hear(self, ask: Ask, now: float) -> Course:
         """Take a request in, at `now` (seconds since 1970)."""

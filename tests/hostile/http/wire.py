@@ -246,7 +246,10 @@ def connected(client: asyncio.Protocol, service: Service) -> Pipe:
 
 
 class MemoryConnector(aiohttp.BaseConnector):
-    """Connections to a service in memory, for aiohttp; `client` makes the other end of each."""
+    """Connections to a service in memory, for aiohttp; `client` makes the other end of each.
+
+    A command may have several sessions, one after the other: what is closed are the connections.
+    """
 
     def __init__(
         self, service: Service, client: Callable[[asyncio.AbstractEventLoop], ResponseHandler] = ResponseHandler
@@ -258,6 +261,12 @@ class MemoryConnector(aiohttp.BaseConnector):
         client = self._client(asyncio.get_running_loop())
         connected(client, self._service)
         return client
+
+    def close(self, **more: Any) -> Any:
+        """Close the connections."""
+        ended = super().close(**more)
+        self._closed = False
+        return ended
 
 
 async def serve(service: Service, host: str = "127.0.0.1", port: int = 0) -> asyncio.Server:
