@@ -243,7 +243,7 @@ def _truncated(guest: Guest, ask: Ask, now: float) -> Course:
 def _meddled(guest: Guest, ask: Ask, now: float) -> Course:
     way, platform = guest.way, guest.platform
     if way.meddles == "before":
-        guest.meddle(platform, now)
+        guest.meddle(platform, now - SHORTLY_S)
     right = guest.right(ask, now)
     if way.meddles == "after":
         guest.meddle(platform, now + SHORTLY_S)

@@ -84,3 +84,14 @@ def try_kind(kind: str, way: str, row: str = "") -> Tried:
     """Try one way, by its whole name."""
     found = {each.name: each for each in audits.VALIDATORS}
     return KINDS[kind](kind, found[way] if way in found else named(way), row)
+
+
+def families(kind: str) -> list[str]:
+    """The families of the ways that a kind can meet: what stands before the colon in their names."""
+    return list(dict.fromkeys(way.name.partition(":")[0] for way in ways_of(kind)))
+
+
+def try_family(kind: str, family: str) -> list[str]:
+    """Try all ways of a family; what does not hold."""
+    names = (way.name for way in ways_of(kind) if way.name.partition(":")[0] == family)
+    return [what for name in names for what in try_kind(kind, name).wrong]

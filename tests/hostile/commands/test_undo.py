@@ -5,7 +5,7 @@ import pytest
 from bulk.operation import find
 from bulk.undo import Undoable
 from tests.hostile.commands.scenes import LIKE, NEVER, PLAIN, UNDOABLE, Scene, UndoCell, play
-from tests.hostile.commands.telling import scene_of, try_kind, ways_of
+from tests.hostile.commands.telling import families, scene_of, try_family
 from tests.hostile.http.writing import changed_by_another
 from tests.hostile.judging import ROWS, Cell
 from tests.hostile.rows import Row
@@ -113,7 +113,7 @@ def test_one_wrong_answer_loses_no_bytes(name: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", [way.name for way in ways_of("undo")])
-def test_no_wrong_answer_of_any_kind_makes_an_undo_lie(name: str, kind: str) -> None:
+@pytest.mark.parametrize("family", families("undo"))
+def test_no_wrong_answer_of_any_kind_makes_an_undo_lie(family: str, kind: str) -> None:
     """The same in all ways, with all operations."""
-    assert try_kind(kind, name).wrong == []
+    assert try_family(kind, family) == []
