@@ -6,7 +6,8 @@ next one is asked for by its number, also where pages before it had a link; and 
 alone, until that one. A list whose links repeat a page or leave one out, or that goes on for ever, is unusable: a part
 of a list is never passed off as the whole. While a list is read, others may change it: a new entry moves others to a
 later page, where they come once more and are left out, and a deletion moves entries to the page before, so that they
-are missed. Source: specification, Conventions (pagination); failures.md rows 12, 30.
+are missed. A last page without entries, to which a link has led, is read twice. Source: specification, Conventions
+(pagination); failures.md rows 12, 30.
 """
 
 from collections.abc import Generator
@@ -91,8 +92,11 @@ def read_all(
     entries, before, known, size_bytes = list[dict[str, Any]](), list[Any](), set[str | int](), 0
     first: Any = None
     seen, is_unchanged, is_cut, empty, is_guess, size, most = {_sorted(asked)}, True, False, 0, False, per_page, 1
+    is_led = False
     while True:
         reply = yield request
+        if is_led and _is_vain(reply, field, len(seen)):
+            reply = yield page(query=request.query, accept=_FOUND, is_fresh=True)
         if reply.status != 200:
             return Listing(status=reply.status, first=reply.body, pages=1)
         found = _entries_of(reply, field)
@@ -117,6 +121,7 @@ def read_all(
         flaw = _flaw_of_next(following, seen, most_pages, empty) or _flaw_of_size(size_bytes)
         if following is None or flaw:
             return _flawed(flaw)
+        is_led = not is_fresh and _goes_on(reply, len(seen))  # what is read freshly is read twice as a whole
         seen.add(_sorted(following))
         request = page(query=following, accept=_FOUND)
 
@@ -195,6 +200,11 @@ def _sorted(query: str) -> tuple[str, ...]:
 def _goes_on(reply: Reply, page: int) -> bool:
     """Return whether a list has a page after this one, as far as its links tell."""
     return urls.has_next_link(reply.headers) or urls.has_later_page(reply.headers, page)
+
+
+def _is_vain(reply: Reply, field: str | None, page: int) -> bool:
+    """Return whether a page ends the list and has nothing, although a link has led to it."""
+    return reply.status == 200 and not _entries_of(reply, field) and not _goes_on(reply, page)
 
 
 def _tells_what_follows(reply: Reply, page: int) -> bool:

@@ -5,7 +5,7 @@ The judge is the same audit where nothing is wrong. Answers are kept from night 
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from bulk.audit.comparison.drift import BACK, LOST, compare_night
 from bulk.engine import commands
 from bulk.ledger.view import LedgerView
 from tests.hostile.commands.watches import WATCHES, Watch
-from tests.hostile.http.messages import Answer, Ask
+from tests.hostile.http.messages import JSON, Answer, Ask
 from tests.hostile.judging import Cell, why_not
 from tests.hostile.virtual import AT_MOST_S, ended, in_virtual_time, lines_of, service_of, wall, write_manifest
 from tests.hostile.wrong import Course, Guest, Script, Way
@@ -43,16 +43,44 @@ def _never_asked(guest: Guest, ask: Ask, now: float, befallen: int) -> Course:
 
 
 def _way(name: str, script: Script, times: int | None) -> Way:
-    return Way(f"validators: {name}", "scripted", times, on="read", script=script)
+    return Way(name, "scripted", times, on="read", script=script)
 
 
+def _second(make: Callable[[Answer, Answer], Answer]) -> Script:
+    """Of every second answer, such as a list's second page, something else is made; it takes the one before it, too."""
+
+    def script(guest: Guest, ask: Ask, now: float, befallen: int) -> Course:
+        answer = guest.platform.answer(ask, now)
+        if befallen % 2:
+            guest.notes["first"] = answer
+            return Course(answer)
+        return Course(make(guest.notes["first"], answer))
+
+    return script
+
+
+def _without_links(answer: Answer) -> Answer:
+    return replace(answer, headers=tuple(each for each in answer.headers if each[0] != "link"))
+
+
+SECONDS: dict[str, Callable[[Answer, Answer], Answer]] = {
+    "an empty list": lambda first, second: _without_links(replace(second, status=200, body=b"[]")),
+    "the first page": lambda first, second: first,
+    "404": lambda first, second: Answer(404, b'{"message":"Not Found"}', (JSON,)),
+}
+"""What may come in the place of a second page."""
 VALIDATORS = (
-    _way("304 of another version, once", _everything_as_before, 1),
-    _way("304 of another version, always", _everything_as_before, None),
-    _way("304 without a condition, once", _never_asked, 1),
-    _way("304 without a condition, always", _never_asked, None),
+    *(
+        _way(f"second answer: {name}{', once' if times else ''}", _second(make), times)
+        for name, make in SECONDS.items()
+        for times in (2, None)
+    ),
+    _way("validators: 304 of another version, once", _everything_as_before, 1),
+    _way("validators: 304 of another version, always", _everything_as_before, None),
+    _way("validators: 304 without a condition, once", _never_asked, 1),
+    _way("validators: 304 without a condition, always", _never_asked, None),
 )
-"""Ways in which conditions go wrong."""
+"""Ways in which conditions and later pages go wrong."""
 IN_OTHER_WORDS = ("otherwise: new fields", "otherwise: moments with fractions")
 """They show the same thing otherwise under the same validator, which is believed as long as it stays."""
 
