@@ -92,11 +92,8 @@ def read_all(
     entries, before, known, size_bytes = list[dict[str, Any]](), list[Any](), set[str | int](), 0
     first: Any = None
     seen, is_unchanged, is_cut, empty, is_guess, size, most = {_sorted(asked)}, True, False, 0, False, per_page, 1
-    is_led = False
     while True:
-        reply = yield request
-        if is_led and _is_vain(reply, field, len(seen)):
-            reply = yield page(query=request.query, accept=_FOUND, is_fresh=True)
+        reply = yield from _not_vain(request, field, 0 if is_guess or is_fresh else len(seen))
         if reply.status != 200:
             return Listing(status=reply.status, first=reply.body, pages=1)
         found = _entries_of(reply, field)
@@ -121,7 +118,6 @@ def read_all(
         flaw = _flaw_of_next(following, seen, most_pages, empty) or _flaw_of_size(size_bytes)
         if following is None or flaw:
             return _flawed(flaw)
-        is_led = not is_fresh and _goes_on(reply, len(seen))  # what is read freshly is read twice as a whole
         seen.add(_sorted(following))
         request = page(query=following, accept=_FOUND)
 
@@ -202,9 +198,17 @@ def _goes_on(reply: Reply, page: int) -> bool:
     return urls.has_next_link(reply.headers) or urls.has_later_page(reply.headers, page)
 
 
-def _is_vain(reply: Reply, field: str | None, page: int) -> bool:
-    """Return whether a page ends the list and has nothing, although a link has led to it."""
-    return reply.status == 200 and not _entries_of(reply, field) and not _goes_on(reply, page)
+def _not_vain(request: Request, field: str | None, page: int) -> Generator[Request, Reply, Reply]:
+    """Return the answer to `request`, or to the same once more where it ends the list and has nothing.
+
+    Args:
+        page: the number of the page, if a link has led to it or it is the first one; else 0.
+    """
+    reply = yield request
+    if page > 1 and reply.status == 200 and not _entries_of(reply, field) and not _goes_on(reply, page):
+        again = Request(method="GET", path=request.path, query=request.query, is_fresh=True, proof=request.proof)
+        reply = yield again
+    return reply
 
 
 def _tells_what_follows(reply: Reply, page: int) -> bool:
