@@ -27,6 +27,8 @@ def scene_of(kind: str, way: Way) -> Scene:
     """The scene of a kind in which a way has its place."""
     if kind == "undone":
         return Scene(kind, ran=way)
+    if kind == "undo-both":
+        return Scene(kind, ran=way, undone=way)
     return Scene(kind, undone=way, is_meddled=kind == "undo-meddled", is_again=kind == "undo-again")
 
 
@@ -64,7 +66,7 @@ def _audit(kind: str, way: Way, row: str) -> Tried:
 
 
 KINDS: dict[str, Callable[[str, Way, str], Tried]] = {
-    **dict.fromkeys(("undo", "undone", "undo-meddled", "undo-again"), _undo),
+    **dict.fromkeys(("undo", "undone", "undo-both", "undo-meddled", "undo-again"), _undo),
     **dict.fromkeys(("plan", "verify", "verify-meddled"), _look),
     **dict.fromkeys(audits.WRONG_NIGHT, _audit),
 }

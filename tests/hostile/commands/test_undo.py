@@ -12,7 +12,7 @@ from tests.hostile.rows import Row
 from tests.hostile.store.effects import Effect
 from tests.hostile.ways import named
 
-KINDS = ("undo", "undone", "undo-meddled", "undo-again")
+KINDS = ("undo", "undone", "undo-both", "undo-meddled", "undo-again")
 FEW = (
     "stale: 5.0 s, answer lost",
     "foreign: first read",
