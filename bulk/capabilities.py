@@ -132,6 +132,10 @@ class LooksBack(Operation[ItemT]):
         return self.steps(item)
 
 
+class LooksTwice(Operation[ItemT]):
+    """An operation of which a look is to find everything as wanted: only two looks show that something is not."""
+
+
 class CreatesNames(LooksBack[ItemT]):
     """An operation whose items create things, which may not be visible at once."""
 

@@ -22,6 +22,7 @@ from bulk.execute.requests.context import ItemTally, RequestContext
 from bulk.execute.requests.retry_budget import RetryBudget
 from bulk.execute.resume_state import ResumeState
 from bulk.execute.shared import Shared
+from bulk.execute.write_loop import Again
 from bulk.execute.writes.lost_write import LostWrite, lost_write_from
 from bulk.execute.writes.overwritten import Overwritten
 from bulk.execute.writes.recent_writes import may_create, names_made
@@ -122,7 +123,7 @@ class ItemRunner:
                 ):
                     outcome = ended  # nearly always
                 else:
-                    outcome = await life.go_on(ended, RetryBudget(served))
+                    outcome = await life.go_on(await _not_misled(life, ended, tally), RetryBudget(served))
             if shared.overwritten:
                 outcome = await self._overwriting(operation, entry, item, life, outcome, tally)
             if not operation.is_read:
@@ -282,6 +283,16 @@ class FileContents:
         if isinstance(operation, TakesFiles) and _named(operation, entry.item):
             async with self._room:
                 await self._disk(lambda: refuse_changes(self._base_dir, operation, entry))
+
+
+async def _not_misled(
+    life: ItemRun, ended: Outcome | LostWrite | Again, tally: ItemTally
+) -> Outcome | LostWrite | Again:
+    """Return how the steps of an item end where no kept answer misleads them; `ended`: how they have ended."""
+    is_bad = isinstance(ended, Outcome) and ended.error is not None and ended.error.code is ErrorCode.BAD_RESPONSE
+    if is_bad and life.effect is None and tally.begin_without_kept():
+        return await life.steps()
+    return ended
 
 
 def sent_digest(operation: AnyOperation, entry: Entry) -> bytes:

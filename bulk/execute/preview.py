@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bulk.capabilities import LooksFirst
+from bulk.capabilities import LooksFirst, LooksTwice
 from bulk.execute.generator_steps import OperationFlaw, advance
 from bulk.execute.requests.context import RequestContext
 from bulk.execute.requests.request_sender import RequestSender
@@ -28,6 +28,8 @@ VERDICTS: Final = (CREATE, CHANGE, EQUAL, CONFLICT, PENDING, BLIND, FAILED)
 """What a look finds. `pending`: what the item needs is not there yet. `unseen`: the operation has nothing to look at.
 `failed`: the look failed, so that nothing is known, and the plan does not write the item."""
 
+_AGAIN: Final = (CONFLICT, PENDING)
+_AGAIN_IF_TWICE: Final = (*_AGAIN, CREATE, CHANGE)
 _READS = ("GET", "HEAD")
 
 
@@ -85,7 +87,30 @@ def digest_of(before: Any) -> bytes:
 
 async def look(sender: RequestSender, operation: AnyOperation, item: Item, context: RequestContext) -> Outcome:
     """Return what an item would do, as the result of an outcome that succeeded: `verdict`, `before`,
-    `why`, and `is_seen`: whether the platform has shown it."""
+    `why`, and `is_seen`: whether the platform has shown it.
+
+    What stands in the way of an item is believed when two looks show it: one answer, such as a 404, may be untrue, and
+    a plan compares nothing where what an item needs is not there yet.
+    """
+    first = await _look_once(sender, operation, item, context)
+    if _told(first) == FAILED and context.tally.begin_without_kept():
+        first = await _look_once(sender, operation, item, context)
+    told = _told(first)
+    if told not in (_AGAIN_IF_TWICE if isinstance(operation, LooksTwice) else _AGAIN):
+        return first
+    second = await _look_once(sender, operation, item, context)
+    if told == _told(second):
+        return second
+    return failed(ErrorCode.BAD_RESPONSE, f"two looks at it, one behind the other, differ: {told}, {_told(second)}")
+
+
+def _told(found: Outcome) -> str:
+    if found.error is not None:
+        return FAILED
+    return str(found.result["verdict"]) if found.result["is_seen"] else FAILED
+
+
+async def _look_once(sender: RequestSender, operation: AnyOperation, item: Item, context: RequestContext) -> Outcome:
     steps = operation.steps_to_look(item) if isinstance(operation, LooksFirst) else operation.steps(item)
     has_looked = False
     try:

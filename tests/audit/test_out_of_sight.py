@@ -50,6 +50,17 @@ def test_what_can_not_be_read_is_not_fixed(nights):
     assert told(nights)[-1]["events"] == ["recovery"]
 
 
+def test_what_could_not_be_read_at_first_has_not_come_into_the_list(nights):
+    """An item that was in the list from the first night on, and could not be read then, is in sight later, not new."""
+    token, nights.home.token = nights.home.token, "sbx-read-only"
+    assert nights.result("--no-cache")[1]["drift"]["never_read"] == 1
+    assert nights.result("--no-cache")[1]["drift"]["never_read"] == 1
+    nights.home.token = token
+    found = nights.result("--no-cache")[1]
+    assert (found["drift"]["added"], found["drift"]["in_sight_again"], found["drift"]["never_read"]) == (0, 1, 0)
+    assert [(each["kind"], each["before_at"]) for each in found["changes"]] == [("in_sight_again", None)]
+
+
 def test_what_left_the_list_is_no_cure(nights):
     """An item with a violation leaves the list: the violation counts as fixed, and a note says that nobody has read it
     again. No note is told of one that was read and is there now, nor the night after."""

@@ -1,8 +1,9 @@
-"""`python -m tests.hostile [WAY [OPERATION]]`: print the table; exit 1 where anything does not hold.
+"""`python -m tests.hostile [KIND] [WAY [OPERATION]]`: print the table; exit 1 where anything does not hold.
 
 WAY is the beginning of the names of ways, OPERATION of the names of rows; without them everything is tried.
 `FIRST + SECOND` is a pair of ways, by their whole names; `pairs [COUNT [SEED]]` tries pairs that a seed chooses.
 `kills SEED [WAY [OPERATION]]` kills each run at one to three moments that the seed chooses, and begins it again.
+KIND is one of the other commands, such as `undo` or `verify`: `commands/telling.py` has them all.
 """
 
 import os
@@ -14,6 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import islice, repeat
 from typing import NamedTuple
 
+from tests.hostile.commands.telling import KINDS, try_kind, ways_of
 from tests.hostile.judging import ROWS
 from tests.hostile.table import random_kills, try_way
 from tests.hostile.ways import WAYS, named, pairs
@@ -44,8 +46,22 @@ def _tell(line: str) -> None:
     sys.stdout.flush()
 
 
+def _tell_kind(kind: str, way: str, row: str) -> int:
+    names = [each.name for each in ways_of(kind) if each.name.startswith(way)]
+    cases, wrong = 0, list[str]()
+    with ProcessPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        for found in pool.map(try_kind, [kind] * len(names), names, [row] * len(names)):
+            cases, wrong = cases + found.cases, [*wrong, *found.wrong]
+            ended = "  ".join(f"{outcome} {count}" for outcome, count in sorted(found.outcomes.items()))
+            _tell(f"{found.way:<55}{found.cases:>6}  {ended}")
+    _tell("\n".join((f"\n{len(names)} ways, {cases} cases, {len(wrong)} broken", *wrong)))
+    return 1 if wrong else 0
+
+
 def main(arguments: list[str]) -> int:
     """Try, print, count."""
+    if arguments and arguments[0] in KINDS:
+        return _tell_kind(*[*arguments, "", ""][:3])
     seed, given = None, arguments
     if arguments[:1] == ["kills"] and arguments[1:]:
         seed, given = int(arguments[1]), arguments[2:]

@@ -143,7 +143,7 @@ class Cell:
             yield f"{len(self.row.items)} items, {len(lines)} outcomes"
         for line in lines:
             ours = self._ours(line["index"])
-            yield from _doubled(ours)
+            yield from doubled(ours)
             if self._ends_well and line["outcome"] not in DONE:
                 yield f"{line['outcome']}, though nothing went wrong: {line['error']}"
             if line["outcome"] in DONE and not self._is_so(line, at):
@@ -195,7 +195,7 @@ class Cell:
         return any(self.row.holds(Look(state, moment), self.row.items[line["index"]]) for moment in moments)
 
 
-def _doubled(effects: Sequence[Effect]) -> Iterator[str]:
+def doubled(effects: Sequence[Effect]) -> Iterator[str]:
     """An effect is doubled where one thing was changed twice, or two were created."""
     times = Counter(effect.kind if effect.kind.endswith("created") else str(effect.key) for effect in effects)
     for what, count in times.items():

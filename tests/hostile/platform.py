@@ -4,6 +4,7 @@
 how they travel in `classification.py`.
 """
 
+import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -132,7 +133,7 @@ class Platform:
         if not self.limits.charge(now, paid_by, ""):
             answer = refused(429, "the window is used up")
         else:
-            answer = self.act(ask, now)
+            answer = _conditional(ask, self.act(ask, now))
         return _finished(answer.with_headers(*self.limits.headers(now, paid_by).items()), now)
 
     def act(self, ask: Ask, now: float) -> Answer:
@@ -149,6 +150,16 @@ class Platform:
     def scratch(self) -> "Platform":
         """The same platform once more: what happens to it happens to it alone."""
         return Platform(self.state.copy(), self.limits, Effects(), self.normal, self.lag_s)
+
+
+def _conditional(ask: Ask, answer: Answer) -> Answer:
+    """The answer to a read with its validator; 304 where the asker has just that. It is paid for all the same."""
+    if not ask.is_read or answer.status != 200:
+        return answer
+    tag = f'"{hashlib.sha1(answer.body + repr(answer.headers).encode(), usedforsecurity=False).hexdigest()}"'
+    if ask.headers.get("if-none-match") == tag:
+        return Answer(304, b"", (("etag", tag),))
+    return answer.with_headers(("etag", tag))
 
 
 def _limits(told: Answer | dict[str, Any] | int) -> Answer:

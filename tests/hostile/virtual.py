@@ -114,31 +114,27 @@ def run_jobs(
     """
 
     async def main() -> Told:
-        service = Service(
-            {f"token-of-{name}-0123456789": guest for name, guest in guests.items()},
-            wall,
-            max((guest.way.repeats_at for guest in guests.values()), default=0),
-        )
-        manifest, environ = _manifest(path, jobs)
+        service = service_of(guests)
+        manifest, environ = write_manifest(path, jobs)
         run_dir, began = path / "run", wall()
         run = partial(commands.run_manifest, manifest, run_dir=run_dir)
         for after_s in kills:
             await _killed(run, service, environ, run_dir, after_s)
-        report, trouble = await _ended(run, MemoryConnector(service, AnswerProtocol), environ, at_most_s)
+        report, trouble = await ended(run, service, environ, at_most_s)
         if kills and report is not None and report.exit_code == RunStopped.exit_code:
             # who begins while everything is wrong may take it for no platform at all
             await anyio.sleep(AFTERWARDS_S)
-            report, trouble = await _ended(run, MemoryConnector(service, AnswerProtocol), environ, at_most_s)
+            report, trouble = await ended(run, service, environ, at_most_s)
         took_s = wall() - began
         await anyio.sleep(AFTERWARDS_S)
         if is_retried:
             for guest in guests.values():
                 guest.recover()
             retry = partial(commands.resume_run, run_dir, again=Again(is_retry=True))
-            report, trouble = await _ended(retry, MemoryConnector(service, AnswerProtocol), environ, at_most_s)
+            report, trouble = await ended(retry, service, environ, at_most_s)
             await anyio.sleep(AFTERWARDS_S)
         undone = {} if report is None else _undone(run_dir, manifest, environ)
-        return Told(report, _lines(run_dir / "results.jsonl"), took_s, trouble, undone)
+        return Told(report, lines_of(run_dir / "results.jsonl"), took_s, trouble, undone)
 
     return in_virtual_time(main)
 
@@ -159,18 +155,41 @@ async def _killed(
 
     async with anyio.create_task_group() as group:
         group.start_soon(kill)
-        await _ended(run, connector, environ, AT_MOST_S)
+        await _ended_on(connector, run, environ, AT_MOST_S)
         group.cancel_scope.cancel()
     if kept.exists():
         shutil.rmtree(run_dir)
         kept.rename(run_dir)
 
 
-async def _ended(
-    run: Callable[..., Awaitable[Report]], connector: MemoryConnector, environ: Mapping[str, str], at_most_s: float
-) -> tuple[Report | None, str]:
-    """Return the report of a run or of a retry, or why there is none."""
-    around = Surroundings(clock=VirtualClock(), dice=random.Random(1), disk=_disk, connector=connector)
+def service_of(guests: Mapping[str, Guest]) -> Service:
+    """All platforms behind one address; each credential, which bears the name of its job, finds its own."""
+    return Service(
+        {f"token-of-{name}-0123456789": guest for name, guest in guests.items()},
+        wall,
+        max((guest.way.repeats_at for guest in guests.values()), default=0),
+    )
+
+
+async def ended(
+    run: Callable[..., Awaitable[T]],
+    service: Service,
+    environ: Mapping[str, str],
+    at_most_s: float,
+    cache: Path | None = None,
+) -> tuple[T | None, str]:
+    """Return what a command gives, such as the report of a run, or why it did not end; answers are kept in `cache`."""
+    return await _ended_on(MemoryConnector(service, AnswerProtocol), run, environ, at_most_s, cache)
+
+
+async def _ended_on(
+    connector: MemoryConnector,
+    run: Callable[..., Awaitable[T]],
+    environ: Mapping[str, str],
+    at_most_s: float,
+    cache: Path | None = None,
+) -> tuple[T | None, str]:
+    around = Surroundings(clock=VirtualClock(), dice=random.Random(1), disk=_disk, connector=connector, cache=cache)
     try:
         with anyio.fail_after(at_most_s):
             return await run(overrides=Overrides(), display=Silence(), environ=environ, surroundings=around), ""
@@ -181,14 +200,15 @@ async def _ended(
             await connector.close()
 
 
-def _manifest(path: Path, jobs: Mapping[str, Mapping[str, Any]]) -> tuple[Path, dict[str, str]]:
+def write_manifest(path: Path, jobs: Mapping[str, Mapping[str, Any]]) -> tuple[Path, dict[str, str]]:
+    """Write a manifest in which each job has a credential of its own; return its path, and the environment of runs."""
     path.mkdir(parents=True, exist_ok=True)
     environ = {f"T{number}": f"token-of-{name}-0123456789" for number, name in enumerate(jobs)}
     written = {}
     for name, job in jobs.items():
         items = path / f"{name}.jsonl"
         items.write_text("".join(f"{json.dumps(item)}\n" for item in job["items"]))
-        written[name] = {"operation": job["operation"], "credential": name, "items": items.name}
+        written[name] = {**job, "credential": name, "items": items.name}
     whole = {
         "version": 1,
         "name": "hostile",
@@ -210,7 +230,8 @@ def _undone(run_dir: Path, manifest: Path, environ: Mapping[str, str]) -> dict[s
     return {job.name: {taken.index for taken in undo_items.of_job(view, job)} for job in jobs}
 
 
-def _lines(path: Path) -> dict[str, list[dict[str, Any]]]:
+def lines_of(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """The lines of a file of results, by job, in the order of the items."""
     found: dict[str, list[dict[str, Any]]] = {}
     for line in path.read_text().splitlines() if path.exists() else ():
         read = json.loads(line)

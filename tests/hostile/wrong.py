@@ -139,7 +139,12 @@ class Guest:
 
     def recover(self) -> None:
         """Be right from now on."""
-        self.way, self.platform.lag_s = Way("plain", habits=self.way.habits), 0.0
+        self.begin(Way("plain", habits=self.way.habits))
+
+    def begin(self, way: Way) -> None:
+        """Be wrong in another way from now on; the habits of the platform stay."""
+        self.way, self.platform.lag_s, self.befallen = way, way.lag_s, 0
+        self.heard, self.notes = [], {}
 
     def hear(self, ask: Ask, now: float) -> Course:
         """Take a request in, at `now` (seconds since 1970)."""
@@ -238,7 +243,7 @@ def _truncated(guest: Guest, ask: Ask, now: float) -> Course:
 def _meddled(guest: Guest, ask: Ask, now: float) -> Course:
     way, platform = guest.way, guest.platform
     if way.meddles == "before":
-        guest.meddle(platform, now)
+        guest.meddle(platform, now - SHORTLY_S)
     right = guest.right(ask, now)
     if way.meddles == "after":
         guest.meddle(platform, now + SHORTLY_S)

@@ -1,7 +1,8 @@
 """The last read of each item: a SQLite file for each night, made from the file of the night before.
 
 A read that fails changes nothing here, so that an item that can't be read for a while is not taken for gone, and its
-changes meanwhile are found when it is read again. Results are kept as tables hold them: without fields that change by
+changes meanwhile are found when it is read again. One that never was is here as well, so that it is not taken for new
+when it is. Results are kept as tables hold them: without fields that change by
 themselves, content and signed addresses.
 """
 
@@ -34,7 +35,11 @@ _HASH_BYTES = 16
 
 
 class Read(msgspec.Struct, frozen=True, kw_only=True):
-    """One item as it was last read; `read_at` is RFC 3339."""
+    """One item as it was last read.
+
+    Attributes:
+        result: empty where it never was. read_at: RFC 3339; empty where it never was.
+    """
 
     job: str
     operation: str
@@ -59,16 +64,16 @@ class Baseline:
         self._connection, self._run = connection, run
 
     def get(self, key: bytes) -> Read | None:
-        """Return an item as it was last read; None where it was never read."""
+        """Return an item as it was last read; None where it was not in the list."""
         query = "SELECT job, operation, id, item, missing, result, read_at, lost FROM reads WHERE key = ?"
         row = self._connection.execute(query, (key,)).fetchone()
         return None if row is None else _read(row)
 
     def put(self, key: bytes, read: Read) -> None:
-        """Note an item as it was read this night."""
+        """Note an item as it was read this night, or that it is there and never was."""
         values = (read.job, read.operation, read.id, canonical(read.item), read.is_missing, read.result, read.read_at)
-        query = "INSERT OR REPLACE INTO reads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"
-        self._connection.execute(query, (key, *values, self._run))
+        query = "INSERT OR REPLACE INTO reads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        self._connection.execute(query, (key, *values, self._run, read.is_lost))
 
     def lose(self, key: bytes) -> None:
         """Note that an item could not be read this night; its last read stays."""

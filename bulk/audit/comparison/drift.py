@@ -27,7 +27,8 @@ class ItemChange(msgspec.Struct, frozen=True, kw_only=True):
         kind: `changed`, `added`, `removed`, `lost_sight` or `in_sight_again`.
         field: as `result.config.url`; of items that can't be read `error.code`; empty for whole items.
         old, new: JSON values; null where there was or is none.
-        before_at: when the old value was last read; first_seen: when the new value was first read (RFC 3339).
+        before_at: when the old value was last read; null where it never was.
+        first_seen: when the new value was first read (RFC 3339).
     """
 
     job: str
@@ -117,13 +118,14 @@ class _Comparison:
         """Compare one item with what it was when it was last read."""
         line.item.pop("id", None)
         key = key_of(line.job, line.id, line.item)
-        old = baseline.get(key)
+        old, operation = baseline.get(key), self._operations[line.job]
         if line.outcome not in SUCCESSFUL:
             self._unread(line, old)
             if old is not None:
                 baseline.lose(key)
+            else:
+                baseline.put(key, _never_read(line, operation))
             return
-        operation = self._operations[line.job]
         result = self._rules[operation].steady(line.result)
         if self._ignored:
             result = without(result, "result", self._ignored)
@@ -142,7 +144,7 @@ class _Comparison:
     def take_gone(self, baseline: Baseline) -> None:
         """Note the items that are not in this run any more as removed."""
         for read in baseline.take_gone():
-            self._tell(read, REMOVED, before_at=read.read_at)
+            self._tell(read, REMOVED, before_at=read.read_at or None)
 
     def drift(self) -> Drift:
         """Return how often each kind of difference was found (counts)."""
@@ -159,7 +161,7 @@ class _Comparison:
         )
 
     def _unread(self, line: _Line, old: Read | None) -> None:
-        if old is None:
+        if old is None or not old.result:
             self._kinds["never"] += 1
             return
         code = (line.error or {}).get("code")
@@ -171,7 +173,9 @@ class _Comparison:
                 self._tell(new, ADDED, first_seen=new.read_at)
             return
         if old.is_lost:
-            self._tell(new, BACK, before_at=old.read_at, first_seen=new.read_at)
+            self._tell(new, BACK, before_at=old.read_at or None, first_seen=new.read_at)
+        if not old.result:
+            return
         if (old.result, old.is_missing) == (new.result, new.is_missing):
             return
         found = list(self._differences(old, new))
@@ -206,6 +210,19 @@ class _Comparison:
             job=read.job, operation=read.operation, id=read.id, item=read.item, kind=kind, field=field, **values
         )
         self.changes.append(change)
+
+
+def _never_read(line: _Line, operation: str) -> Read:
+    return Read(
+        job=line.job,
+        operation=operation,
+        id=line.id,
+        item=line.item,
+        is_missing=False,
+        result=b"",
+        read_at="",
+        is_lost=True,
+    )
 
 
 def field_group(field: str) -> str:

@@ -15,7 +15,7 @@ import orjson
 
 from bulk.bundle.checked import derived_path, index_name, source_path
 from bulk.bundle.index import INDEX, SCHEMA, opened
-from bulk.capabilities import ChangesThings, LooksBack
+from bulk.capabilities import ChangesThings, LooksBack, LooksTwice
 from bulk.engine.execution import check_items
 from bulk.engine.identity import identity_of
 from bulk.engine.migrations.changed_things import Thing, things_of, without_expect
@@ -95,8 +95,8 @@ async def look_back(
     *,
     overrides: Overrides,
     environ: Mapping[str, str],
-    cache: Path | None,
     display: Display,
+    surroundings: Surroundings,
     working: Working = silently,
 ) -> Live:
     """Look again at every item of a run that wrote.
@@ -104,7 +104,7 @@ async def look_back(
     Raises:
         BulkError: the run can't be read, its items have changed, or not all of them can be looked at now.
     """
-    around = Surroundings(handles_signals=True, is_preview=True, cache=cache)
+    around = replace(surroundings, is_preview=True)
     view = LedgerView(run_dir)
     manifest = manifest_of(view, overrides, environ)
     manifest = replace(manifest, jobs=tuple(_from_here(job, run_dir) for job in manifest.jobs))
@@ -184,7 +184,7 @@ def _looking_back(job: Job) -> Job:
     base: Any = type(operation)
     steps: Callable[[Any], Steps] | None = operation.steps_to_look_back if isinstance(operation, LooksBack) else None
 
-    class Back(base):  # type: ignore[misc]
+    class Back(base, LooksTwice[Any]):  # type: ignore[misc]
         name = operation.name
 
         def steps(self, item: Any) -> Steps:

@@ -27,6 +27,7 @@ class ItemTally:
         has_found: a read of this item has shown something.
         result_of: the name of the item's operation, if its result may be the answer as it came; else empty.
         kept_as: the key under which the newest answer was kept; None: it was not.
+        is_anew: no answer that was kept is used; those that come are kept in its place.
         is_by_date: only the date of the last change shows that nothing has changed.
         new_names: names of what the item has created.
         before: what was there before the write that decided (`Request.before`). befores: the same for
@@ -51,6 +52,7 @@ class ItemTally:
     holds_body: bool = False
     is_alone: bool = False
     is_by_date: bool = False
+    is_anew: bool = False
     result_of: str = ""
     kept_as: bytes | None = None
     new_names: tuple[str, ...] = ()
@@ -69,6 +71,16 @@ class ItemTally:
         """Forget what was read: the item begins anew, with another token."""
         self.has_read = self.has_found = self.is_by_date = False
         self.kept_as = None
+
+    def begin_without_kept(self) -> bool:
+        """Return whether the item, which ended as a bad response, has to begin anew without the answers that were kept.
+
+        One of them may have misled it, as by a link that leads nowhere, and would do so until what it shows changes.
+        """
+        if self.is_anew or self.requests == self.paid:  # no answer was a 304
+            return False
+        self.is_anew = True
+        return True
 
 
 class RequestContext:

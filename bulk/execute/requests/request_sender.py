@@ -101,7 +101,7 @@ class RequestSender:
             account = queue.account
             store = self._stores.get(account.name) if permit.generation == 1 or account.identity else None
             key = store.key_of(request, account.identity) if store is not None else None
-            stored = store.usable(request, key, permit.token) if store is not None and key is not None else None
+            stored = None if key is None or store is None or tally.is_anew else store.usable(request, key, permit.token)
         if not tally.requests:
             tally.started_at, tally.started = self._clock.now(), self._clock.monotonic()
         tally.requests += 1

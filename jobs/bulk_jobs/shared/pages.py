@@ -6,7 +6,8 @@ next one is asked for by its number, also where pages before it had a link; and 
 alone, until that one. A list whose links repeat a page or leave one out, or that goes on for ever, is unusable: a part
 of a list is never passed off as the whole. While a list is read, others may change it: a new entry moves others to a
 later page, where they come once more and are left out, and a deletion moves entries to the page before, so that they
-are missed. Source: specification, Conventions (pagination); failures.md rows 12, 30.
+are missed. A last page without entries, to which a link has led, is read twice. Source: specification, Conventions
+(pagination); failures.md rows 12, 30.
 """
 
 from collections.abc import Generator
@@ -92,7 +93,7 @@ def read_all(
     first: Any = None
     seen, is_unchanged, is_cut, empty, is_guess, size, most = {_sorted(asked)}, True, False, 0, False, per_page, 1
     while True:
-        reply = yield request
+        reply = yield from _not_vain(request, field, 0 if is_guess or is_fresh else len(seen))
         if reply.status != 200:
             return Listing(status=reply.status, first=reply.body, pages=1)
         found = _entries_of(reply, field)
@@ -195,6 +196,19 @@ def _sorted(query: str) -> tuple[str, ...]:
 def _goes_on(reply: Reply, page: int) -> bool:
     """Return whether a list has a page after this one, as far as its links tell."""
     return urls.has_next_link(reply.headers) or urls.has_later_page(reply.headers, page)
+
+
+def _not_vain(request: Request, field: str | None, page: int) -> Generator[Request, Reply, Reply]:
+    """Return the answer to `request`, or to the same once more where it ends the list and has nothing.
+
+    Args:
+        page: the number of the page, if a link has led to it or it is the first one; else 0.
+    """
+    reply = yield request
+    if page > 1 and reply.status == 200 and not _entries_of(reply, field) and not _goes_on(reply, page):
+        again = Request(method="GET", path=request.path, query=request.query, is_fresh=True, proof=request.proof)
+        reply = yield again
+    return reply
 
 
 def _tells_what_follows(reply: Reply, page: int) -> bool:

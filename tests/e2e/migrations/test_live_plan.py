@@ -222,7 +222,7 @@ def test_a_file_where_nobody_can_see_the_place_is_pending(tmp_path: Path, home: 
         shown = look(home, "--diff", "3")
         assert shown.splitlines()[2].split() == ["new", "1", "0", "0", "0", "2", "0", "0"]
         assert shown.count("no such repository or branch, or no permission") == 2
-        assert len(sandbox.requests()) <= 6
+        assert len(sandbox.requests()) <= 10  # what is pending is looked at twice: a run compares nothing of it
 
 
 def test_every_operation_looks_with_reads_alone(tmp_path: Path, home: Home) -> None:

@@ -1,7 +1,12 @@
-"""Files of repositories, and the README that is preferred. Keys: ("file", repository id, branch, path) -> bytes."""
+"""Files of repositories, and the README that is preferred.
+
+Keys: ("file", repository id, branch, path) -> bytes; ("commit", repository id, sha) -> its branch, and until when that
+was as the commit has it: those before our writes can be read.
+"""
 
 import base64
 import hashlib
+import math
 from typing import Any
 
 from tests.hostile.http.messages import Answer, refused, shown
@@ -23,7 +28,17 @@ def repository(turn: Turn) -> dict[str, Any] | None:
 
 
 def _files(turn: Turn, repo: dict[str, Any], branch: str) -> dict[str, bytes]:
-    return {key[3]: data for key, data in turn.all("file", repo["id"], branch)}
+    name, at = turn.get("commit", repo["id"], branch) or (branch, turn.read_at)
+    return {key[3]: data for key, data in turn.state.under(("file", repo["id"], name), at)}
+
+
+def _parent(turn: Turn, repo: dict[str, Any], branch: str) -> str:
+    """The commit before a write that is about to be done."""
+    before = math.nextafter(turn.now, 0.0)
+    files = sorted((key[3], data) for key, data in turn.state.under(("file", repo["id"], branch), before))
+    sha = hashlib.sha1(f"{branch} {files}".encode(), usedforsecurity=False).hexdigest()
+    turn.state.set(("commit", repo["id"], sha), (branch, before), turn.now)
+    return sha
 
 
 def _about(turn: Turn, repo: dict[str, Any], branch: str, path: str, data: bytes) -> dict[str, Any]:
@@ -108,9 +123,10 @@ def write(turn: Turn) -> Answer:
     if body.get("sha") and (before is None or blob_sha(before) != body["sha"].lower()):
         return refused(409, f"{path} is not at {body['sha']}")
     data = base64.b64decode(body["content"])
+    parent = _parent(turn, repo, branch)
     turn.change("file", ("file", repo["id"], branch, path), data)
-    written = _about(turn, repo, branch, path, data)
-    return shown(200 if before is not None else 201, {"content": written, "commit": _commit(turn, repo, body, path)})
+    commit, written = _commit(turn, repo, body, path, parent), _about(turn, repo, branch, path, data)
+    return shown(200 if before is not None else 201, {"content": written, "commit": commit})
 
 
 def delete(turn: Turn) -> Answer:
@@ -126,11 +142,12 @@ def delete(turn: Turn) -> Answer:
         return refused(422, "message and sha are needed")
     if blob_sha(before) != body["sha"].lower():
         return refused(409, f"{path} is not at {body['sha']}")
+    parent = _parent(turn, repo, branch)
     turn.change("file deleted", ("file", repo["id"], branch, path), None)
-    return shown(200, {"content": None, "commit": _commit(turn, repo, body, path)})
+    return shown(200, {"content": None, "commit": _commit(turn, repo, body, path, parent)})
 
 
-def _commit(turn: Turn, repo: dict[str, Any], body: dict[str, Any], path: str) -> dict[str, Any]:
+def _commit(turn: Turn, repo: dict[str, Any], body: dict[str, Any], path: str, parent: str) -> dict[str, Any]:
     sha = hashlib.sha1(f"{turn.now} {path}".encode(), usedforsecurity=False).hexdigest()
     committer = body.get("committer") or {"name": "Robot", "email": "robot@example.test"}
     author = body.get("author") or committer
@@ -144,7 +161,7 @@ def _commit(turn: Turn, repo: dict[str, Any], body: dict[str, Any], path: str) -
         "committer": {"date": turn.stamp(), **committer},
         "author": {"date": turn.stamp(), **author},
         "tree": {"url": url.replace("/commits/", "/trees/"), "sha": sha[::-1]},
-        "parents": [],
+        "parents": [{"sha": parent, "url": url.replace(sha, parent), "html_url": f"https://git.example.test/{parent}"}],
         "verification": {
             "verified": False,
             "reason": "unsigned",

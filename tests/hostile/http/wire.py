@@ -246,7 +246,10 @@ def connected(client: asyncio.Protocol, service: Service) -> Pipe:
 
 
 class MemoryConnector(aiohttp.BaseConnector):
-    """Connections to a service in memory, for aiohttp; `client` makes the other end of each."""
+    """Connections to a service in memory, for aiohttp; `client` makes the other end of each.
+
+    A command may have several sessions, one after the other: what is closed are the connections.
+    """
 
     def __init__(
         self, service: Service, client: Callable[[asyncio.AbstractEventLoop], ResponseHandler] = ResponseHandler
@@ -263,6 +266,12 @@ class MemoryConnector(aiohttp.BaseConnector):
         self._opened = [pipe for pipe in self._opened if not pipe.is_closing()]
         self._opened.append(connected(client, self._service))
         return client
+
+    def close(self, **more: Any) -> Any:
+        """Close the connections."""
+        ended = super().close(**more)
+        self._closed = self._is_dead
+        return ended
 
     def die(self) -> None:
         """Close every connection, as the system does for a killed process, and open none any more."""

@@ -41,9 +41,17 @@ def read(*answers: Any, **options: Any) -> Driven:
 
 def test_every_page_in_order():
     """All entries of all pages, asked for by the hundred, each page where the one before says."""
-    driven = read(page([1, 2], "per_page=100&page=2"), page([3], "per_page=100&page=3"), page([]))
+    driven = read(page([1, 2], "per_page=100&page=2"), page([3], "per_page=100&page=3"), page([4]))
     assert driven.shown() == [f"GET {PATH}?per_page=100", *(f"GET {PATH}?per_page=100&page={n}" for n in (2, 3))]
-    assert (numbers(driven.ended.entries), driven.ended.pages, driven.ended.flaw) == ([1, 2, 3], 3, None)
+    assert (numbers(driven.ended.entries), driven.ended.pages, driven.ended.flaw) == ([1, 2, 3, 4], 3, None)
+
+
+@pytest.mark.parametrize("again", [[2, 3], []])
+def test_a_last_page_without_entries_is_read_twice_where_a_link_led_to_it(again: list[int]):
+    """The list has become shorter meanwhile, or the answer is untrue; the second one is no kept one."""
+    driven = read(page([1], "per_page=100&page=2"), page([]), page(again))
+    assert [(each.query[-6:], each.is_fresh) for each in driven.requests[1:]] == [("page=2", False), ("page=2", True)]
+    assert (numbers(driven.ended.entries), driven.ended.pages) == ([1, *again], 2)
 
 
 @pytest.mark.parametrize(

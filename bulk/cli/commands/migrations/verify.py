@@ -67,16 +67,17 @@ def _look_back(run_dir: Path, overrides: "Overrides") -> "Live":
     from bulk.cli.progress.painter import display
     from bulk.cli.progress.work import beside
     from bulk.engine.migrations import live_check
+    from bulk.engine.surroundings import Surroundings
 
-    cache = platformdirs.user_cache_path("bulk")
+    around = Surroundings(handles_signals=True, cache=platformdirs.user_cache_path("bulk"))
     with display("auto", sys.stderr) as shown:
         return event_loop.run(
             lambda: live_check.look_back(
                 run_dir,
                 overrides=overrides,
                 environ=os.environ,
-                cache=cache,
                 display=shown,
+                surroundings=around,
                 working=beside(shown),
             )
         )
