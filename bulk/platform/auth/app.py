@@ -2,10 +2,11 @@
 
 A JWT is used for eight minutes. If the platform refuses a JWT, the key is read again (of several keys the next one is
 taken) and one more JWT is sent; if that is refused too, the App is refused. After a refusal for the times of a JWT, the
-next one is made with the time that the platform's answer names. A request without an answer is sent again, and so is a
-request that the App's own limits refuse, when they allow it: no refusal for a limit says anything about an
-installation. So is one whose answer is nobody's word: it shows not what was asked for, or refuses it without the
-platform's message, as the page of a gateway does. Source: credentials in docs/how-to/app.md.
+next one is made with the time that the platform's answer names, or, where that was used, by this machine's clock. A
+request without an answer is sent again, and so is a request that the App's own limits refuse, when they allow it: no
+refusal for a limit says anything about an installation. So is one whose answer is nobody's word: it shows not what was
+asked for, or refuses it without the platform's message, as the page of a gateway does.
+Source: credentials in docs/how-to/app.md.
 """
 
 import logging
@@ -18,7 +19,7 @@ import anyio
 from bulk.clock import Clock
 from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.model import Failure, Reply, Request
-from bulk.platform.auth.app_keys import AppSigner
+from bulk.platform.auth.app_keys import EARLY_S, AppSigner
 from bulk.platform.auth.credentials import interruptible
 from bulk.platform.auth.secrets import Secret
 from bulk.platform.classification import (
@@ -83,7 +84,7 @@ class App:
         self._former: Secret | None = None
         self._made_at, self._which, self._generation, self._tried = -math.inf, 0, 0, 0
         self._skew_s = self.closed_until = 0.0
-        self._is_wordless = False
+        self._made_for, self._is_wordless = 0.0, False
         self._making, self._room = anyio.Lock(), anyio.Semaphore(AT_ONCE)
 
     async def ask(self, request: Request, shows: Shows) -> Reply:
@@ -185,7 +186,7 @@ class App:
                     self._former.forget()
                 self._former = self._newest
                 self._jwt = self._newest = await interruptible(partial(self._signer.signed, moment, self._which))
-                self._made_at = now
+                self._made_at, self._made_for = now, moment
             return self._jwt, self._generation
 
     async def _turn(self, answer: Reply, generation: int) -> None:
@@ -193,9 +194,8 @@ class App:
         async with self._making:
             if generation != self._generation:
                 return
-            said, date = _message(answer), date_from_headers(answer.headers)
-            if ("('exp')" in said or "('iat')" in said) and date is not None:
-                self._skew_s = date - self._platform_now()
+            if _is_untimely(answer):
+                self._skew_s = self._other_time(answer) - self._platform_now()
             elif self._tried >= max(1, self._signer.keys - 1):
                 raise self._refuse(answer)
             else:
@@ -204,14 +204,24 @@ class App:
             self._generation += 1
             self._jwt = None
 
+    def _other_time(self, answer: Reply) -> float:
+        """Return another time for the next JWT than that of the one that was refused for its times (UTC epoch seconds):
+        by the platform's `Date`, and where that is the one which is wrong, by this machine's clock."""
+        used = self._made_for + self._clock.monotonic() - self._made_at
+        for moment in (date_from_headers(answer.headers), self._clock.now()):
+            if moment is not None and abs(moment - used) > EARLY_S:
+                return moment
+        raise self._refuse(answer)
+
     def prove(self) -> None:
         """Note that the platform took a JWT."""
         self._tried = 0
 
     def _refuse(self, answer: Reply) -> CredentialRefused:
+        way_out = "Set this machine's clock" if _is_untimely(answer) else "Put its private key where it is read from"
         return self._refused(
             f"the platform refused the App of credential {self.name!r} (401: {_message(answer)}): everything that uses "
-            "it has stopped. Put its private key where it is read from, and run the same command again."
+            f"it has stopped. {way_out}, and run the same command again."
         )
 
     def _refused(self, why: str) -> CredentialRefused:
@@ -221,6 +231,12 @@ class App:
 
 def _is_outage(answer: Reply) -> bool:
     return answer.status in _OUTAGES or answer.status >= 500
+
+
+def _is_untimely(answer: Reply) -> bool:
+    """Return whether a JWT was refused for its times."""
+    said = _message(answer)
+    return "('exp')" in said or "('iat')" in said
 
 
 def _has_message(answer: Reply) -> bool:

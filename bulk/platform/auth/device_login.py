@@ -11,6 +11,7 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,7 @@ def log_in(site: Site, client_id: str, tell: Callable[[str, str], None], sleep: 
         sleep(interval_s)
         left_s -= interval_s
         try:
-            answer, date = site.post("/login/oauth/access_token", fields)
+            answer, date = _exchanged(site, fields)
         except NoAnswer:
             interval_s += SLOWER_S
             if left_s <= 0.0:
@@ -208,23 +209,25 @@ def refreshed(site: Site, client_id: str, refresh_token: str) -> Granted:
     """
     fields = {"client_id": client_id, "grant_type": "refresh_token", "refresh_token": refresh_token}
     try:
-        answer, date = _exchanged(site, fields)
+        answer, date = _exchanged(site, fields, _PASSING_ERRORS)
     except NoAnswer:
-        answer, date = _exchanged(site, fields)
+        answer, date = _exchanged(site, fields, _PASSING_ERRORS)
     if "access_token" not in answer:
         raise CredentialMissing(f"the login has ended ({_reason(answer)})")
     granted = _granted(site, answer, date)
     return granted if granted.refresh_token else replace(granted, refresh_token=refresh_token)
 
 
-def _exchanged(site: Site, fields: Mapping[str, str]) -> tuple[dict[str, Any], float | None]:
-    """Return the tokens that the site gives, or its error, which ends the login; raise NoAnswer for anything else, as
-    the page of a gateway."""
+def _exchanged(
+    site: Site, fields: Mapping[str, str], passing: AbstractSet[str] = frozenset()
+) -> tuple[dict[str, Any], float | None]:
+    """Return the tokens that the site gives, or its error; raise NoAnswer for one of the errors `passing`, and for
+    anything else, as the page of a gateway."""
     try:
         answer, date = site.post("/login/oauth/access_token", fields)
     except CredentialMissing as refusal:
         raise NoAnswer(str(refusal)) from None
     error = answer.get("error")
-    if "access_token" not in answer and (not isinstance(error, str) or error in _PASSING_ERRORS):
+    if "access_token" not in answer and (not isinstance(error, str) or error in passing):
         raise NoAnswer(f"{site.url} gave no usable answer ({_reason(answer)})")
     return answer, date

@@ -1,11 +1,15 @@
 """An App whose own requests meet limits: it waits for them, and nothing is concluded about an installation."""
 
+import base64
+import json
 import sys
+from email.utils import formatdate
 from pathlib import Path
 
 import anyio
 import pytest
 
+from bulk.errors import CredentialRefused
 from bulk.manifest.credential_specs import AppSpec
 from bulk.model import Reply, Request
 from bulk.platform.auth.app import LIST, PAST_RESET_S, App
@@ -121,5 +125,44 @@ def test_all_installations_are_listed_on_every_platform(tmp_path: Path, links: s
         where = Installations(App(AppSigner("app", spec, {}, tmp_path), send, clock, clock.now), clock)
         assert len(await where.every()) == 2 * on_a_page
         assert len(asked) == 3
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("machine_s", [-7_200.0, 0.0, 7_200.0])
+@pytest.mark.parametrize("date_s", [-7_200.0, 0.0, 7_200.0, None])
+def test_a_clock_that_is_wrong_ends_no_app(tmp_path: Path, machine_s: float, date_s: float | None) -> None:
+    """The machine's clock or the platform's `Date` is hours from the clock by which the platform looks at a JWT: the
+    other one is used, for the second JWT too. Where neither is right, the refusal names the clock and not the key."""
+    (tmp_path / "sign.py").write_text("import base64; print(base64.b64encode(b'x' * 256).decode())")
+    spec = AppSpec("Iv1.x", sign=f"command:{sys.executable} sign.py")
+
+    async def main() -> None:
+        clock, refused = VirtualClock(), 0
+        true_now, heard = clock.now, list[float]()
+        clock.skew_s = machine_s
+
+        async def send(request: Request, token: Secret) -> Reply:
+            nonlocal refused
+            now = true_now() - machine_s
+            headers = {} if date_s is None else {"date": formatdate(now + date_s, usegmt=True)}
+            heard[:] = [] if date_s is None else [date_s - machine_s]
+            claims = json.loads(base64.urlsafe_b64decode(token.reveal().split(".")[1] + "=="))
+            if claims["iat"] <= now < claims["exp"] <= now + 600.0:
+                return Reply(status=200, headers=headers, body=[])
+            refused += 1
+            said = "'Expiration time' claim ('exp') is too far in the future"
+            return Reply(status=401, headers=headers, body={"message": said})
+
+        app = App(AppSigner("app", spec, {}, tmp_path), send, clock, lambda: clock.now() + sum(heard))
+        where = Installations(app, clock)
+        for _ in range(3):
+            if machine_s and date_s != 0.0:
+                with pytest.raises(CredentialRefused, match="Set this machine's clock"):
+                    await where.every()
+                return
+            await where.look_again("acme")
+            await clock.sleep(600.0)
+        assert refused <= 1
 
     simulate(main)

@@ -104,7 +104,9 @@ def test_pauses_grow_as_the_site_asks(scripted) -> None:
     assert pauses == [5.0, 10.0, 20.0, 25.0]
 
 
-@pytest.mark.parametrize("bad", [LOST, 502, 503, 429, b"<html>", b"[" * 60_000, b"[]"])
+@pytest.mark.parametrize(
+    "bad", [LOST, 502, 503, 429, 403, 404, 520, b"<html>", b"[" * 60_000, b"[]", {}, {"status": "ok"}, {"error": 5}]
+)
 def test_a_question_without_an_answer_is_asked_again(scripted, bad: Told) -> None:
     """The user may have typed the code already: whatever goes wrong on the way ends no login."""
     granted, pauses = logged_in(scripted({**CODE, "interval": 1}, PENDING, bad, PAIR))
