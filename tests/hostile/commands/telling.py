@@ -78,7 +78,7 @@ def ways_of(kind: str) -> Sequence[Way]:
         told = [way for way in WAYS if befalls_reads(way) and way.name not in audits.IN_OTHER_WORDS]
         return [*told, *audits.VALIDATORS]
     if KINDS[kind] is _look:
-        return [way for way in WAYS if befalls_reads(way) and not looks.hides_each_thing(way)]
+        return [way for way in WAYS if befalls_reads(way) and looks.can_be_told(way)]
     return WAYS
 
 
