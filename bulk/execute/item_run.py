@@ -49,7 +49,7 @@ from bulk.platform.classification import REDIRECT_STATUSES, VerdictKind
 log = logging.getLogger("bulk.execute")
 
 STALE = "it is not as the approved plan has seen it: nothing was written; look again with `bulk plan --live`"
-ELSEWHERE = "it was sent before; the repeat was refused (status {status}), and no look could be understood"
+ELSEWHERE = "it was sent before; the repeat met a conflict (status 409), and no look could be understood"
 APPLIED_BEFORE = "an earlier send, whose answer was lost, had already done it"
 
 _READ, _ACCEPTED = Effect.READ, VerdictKind.ACCEPTED
@@ -177,8 +177,8 @@ class ItemRun:
         # a repeat failed, or the look before it: the effect of an earlier send, or of this one, may still be there
         ended, refused = await self._settle(outcome) or outcome, self._refused_write
         is_unread = ended.error is not None and ended.error.code is ErrorCode.BAD_RESPONSE
-        if is_unread and refused is not None and refused.effect is Effect.COMPARE_AND_SWAP:
-            return unknown(ELSEWHERE.format(status=refused.lost.status), http_status=refused.lost.status)
+        if is_unread and refused is not None and refused.lost.status == 409:
+            return unknown(ELSEWHERE, http_status=409)
         return await self._unless_it_was_done(ended)
 
     async def _unless_it_was_done(self, outcome: Outcome) -> Outcome:
