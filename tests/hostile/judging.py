@@ -41,6 +41,10 @@ def _why_not_paired(row: Row, parts: Sequence[Way]) -> str:
     is_unreadable = any(part.on == "read" and part.times is None for part in parts)
     if is_refused and is_unreadable and any("sha" in item for item in row.items):
         return "nobody looked before what was refused, and nobody can look behind it"
+    is_untold = any(part.on == "write" and part.kind != "plain" for part in parts)
+    is_emptied = any(part.on == "read" and part.times is None and part.body == b"[]" for part in parts)
+    if row.is_only_listed and is_untold and is_emptied:
+        return "a list that is empty from first to last shows nothing of what was created"
     is_elsewhere = is_unreadable and any(part.kind == "foreign" for part in parts)
     if is_refused and is_elsewhere and row.is_empty_elsewhere:
         return "an empty list of another one does not say whose it is"

@@ -46,6 +46,7 @@ class Row:
         is_blind: nothing that can be read shows whether it was done, or nobody looks whether it was so before.
         is_unseen: nobody looks whether it was so before: after a refusal it may be called unchanged, with a note.
         is_list: an empty array is a right answer to what it reads.
+        is_only_listed: what it creates could be created twice, and only a list shows it.
         is_empty_elsewhere: what is read of another item is an empty list, which does not say whose it is.
         prepare: what the platform has besides the seeds, at a moment.
     """
@@ -63,6 +64,7 @@ class Row:
     is_blind: bool = False
     is_unseen: bool = False
     is_list: bool = False
+    is_only_listed: bool = False
     is_empty_elsewhere: bool = False
     prepare: Callable[[State, float], None] = lambda state, at: None
     with_: dict[str, Any] = field(default_factory=dict)

@@ -83,18 +83,26 @@ HOOK_ROWS = (
         "organization-ruleset.create",
         [_ruleset()],
         holds=_has_ruleset,
+        is_only_listed=True,
     ),
     Row(
         "organization-ruleset.create push",
         [{**ACME, "name": "No big files", "target": "push", "enforcement": "evaluate", "rules": []}],
         holds=lambda look, item: any(each["name"] == "No big files" for _, each in look.all("ruleset", ORG)),
+        is_only_listed=True,
     ),
-    Row("webhook.create", [_new_hook()], holds=_has_hook),
-    Row("webhook.create plain", [{**ACME, "config": {"url": "https://hooks.example.test/new/"}}], holds=_has_hook),
+    Row("webhook.create", [_new_hook()], holds=_has_hook, is_only_listed=True),
+    Row(
+        "webhook.create plain",
+        [{**ACME, "config": {"url": "https://hooks.example.test/new/"}}],
+        holds=_has_hook,
+        is_only_listed=True,
+    ),
     Row(
         "webhook.create unchanged",
         [_new_hook(if_exists="unchanged")],
         holds=_has_hook,
+        is_only_listed=True,
     ),
     Row(
         "webhook.update",
