@@ -21,6 +21,10 @@ KILLED_S = (0.02, 90.0)
 """Soonest and latest moment, from its beginning on, in which a run is killed: most has been asked for within a second,
 and then only settle times pass (virtual seconds)."""
 
+NARROW_S = 86_400.0
+"""Where the process was killed, and both witnesses of a budget of three requests err, an item that has to look first is
+refused again and again, for hours: then a run may take that long (virtual seconds)."""
+
 
 @dataclass(slots=True)
 class Tried:
@@ -73,17 +77,19 @@ def try_way(way: Way, rows: Sequence[Row] = ROWS, *, is_retried: bool = False, k
     left_out = Counter(why for row in rows if (why := why_not(row, way)))
     if not cells:
         return Tried(way, cells, left_out, 0.0, ())
+    most_s = NARROW_S if kills and way.limits is not None else AT_MOST_S
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
         told = run_jobs(
             Path(folder),
             {cell.name: cell.job() for cell in cells},
             {cell.name: cell.guest for cell in cells},
+            at_most_s=most_s,
             is_retried=is_retried,
             kills=kills,
         )
     for cell in cells:
         undone = told.undone.get(cell.name)
-        over_at = START + (AT_MOST_S + AFTERWARDS_S) * (1 + is_retried)
+        over_at = START + (most_s + AFTERWARDS_S) * (1 + is_retried)
         cell.classify(told.lines.get(cell.name, ()), over_at, undone)
     broken = [told.trouble] if told.trouble else []
     if told.report is not None:
