@@ -175,11 +175,11 @@ class ItemRun:
         if outcome.kind is not _FAILED:
             return outcome
         # a repeat failed, or the look before it: the effect of an earlier send, or of this one, may still be there
-        ended, refused = await self._settle(outcome) or outcome, self._refused_write
-        is_unread = ended.error is not None and ended.error.code is ErrorCode.BAD_RESPONSE
+        ended = await self._unless_it_was_done(await self._settle(outcome) or outcome)
+        refused, is_unread = self._refused_write, ended.error is not None and ended.error.code is ErrorCode.BAD_RESPONSE
         if is_unread and refused is not None and refused.lost.status == 409:
             return unknown(ELSEWHERE, http_status=409)
-        return await self._unless_it_was_done(ended)
+        return ended
 
     async def _unless_it_was_done(self, outcome: Outcome) -> Outcome:
         """Return how an item ends whose write was refused: as its steps ended, unless the write's effect is there."""

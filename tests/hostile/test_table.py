@@ -9,9 +9,10 @@ from itertools import islice
 import pytest
 
 from tests.hostile.foreign import foreign_answer
+from tests.hostile.http.limits import Limits
 from tests.hostile.http.messages import Ask
 from tests.hostile.http.turn import Turn
-from tests.hostile.judging import ROWS, Cell, exit_code, why_not
+from tests.hostile.judging import MOST_LOOKS, ROWS, Cell, exit_code, why_not
 from tests.hostile.rows import Row
 from tests.hostile.store.normal import Normal
 from tests.hostile.store.state import State
@@ -191,6 +192,16 @@ def test_a_killed_process_does_not_forget_what_went_wrong(name: str) -> None:
     tried = try_way(named(name), some, is_retried=True, kills=random_kills(named(name), 1))
     assert list(tried.wrong()) == []
     assert set(tried.outcomes()) <= {"succeeded", "unchanged"}
+
+
+def test_who_begins_in_mid_window_soon_knows_which_witness_errs() -> None:
+    """What was spent of it was another process's: at most three requests are refused in that window."""
+    way = named("limits: headers right, /rate_limit frozen")
+    tried = try_way(way, [row for row in ROWS if row.name.endswith(" wait")], kills=[0.9])
+    assert list(tried.wrong()) == []
+    budgets = [cell.guest.platform.limits for cell in tried.cells]
+    refused = [sum(each for _, _, each in budget.spent()) for budget in budgets if isinstance(budget, Limits)]
+    assert 0 < max(refused) <= MOST_LOOKS
 
 
 def test_a_list_that_never_ends_does_not_show_that_a_refused_deletion_was_not_done() -> None:

@@ -2,8 +2,8 @@
 
 A read that fails changes nothing here, so that an item that can't be read for a while is not taken for gone, and its
 changes meanwhile are found when it is read again. One that never was is here as well, so that it is not taken for new
-when it is. Results are kept as tables hold them: without fields that change by
-themselves, content and signed addresses.
+when it is. Results are kept as tables hold them: without fields that change by themselves, content and signed
+addresses.
 """
 
 import contextlib

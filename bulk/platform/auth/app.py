@@ -49,7 +49,7 @@ _LIMITED = frozenset(
 )
 
 _REFUSALS = frozenset((403, 404, 422))
-_OUTAGES = frozenset((408, 425, 429))
+_OUTAGES = frozenset((VerdictKind.BUSY, VerdictKind.SERVER_ERROR))
 
 LIST = "/app/installations"
 _UNKNOWN = "Integration not found"
@@ -111,7 +111,7 @@ class App:
                             raise self._refuse(answer)
                         await self._turn(answer, generation)
                         continue
-                    useless += not _is_outage(answer)
+                    useless += classify(request, answer, "").kind not in _OUTAGES
                     if self._is_word(answer, shows, useless):
                         self._look_for_app(request, answer)
                         return answer
@@ -227,10 +227,6 @@ class App:
     def _refused(self, why: str) -> CredentialRefused:
         self.refused = why
         return CredentialRefused(self.name, why)
-
-
-def _is_outage(answer: Reply) -> bool:
-    return answer.status in _OUTAGES or answer.status >= 500
 
 
 def _is_untimely(answer: Reply) -> bool:
