@@ -6,8 +6,10 @@ Source: specification, Authentication (2); open-points.md (device flow).
 
 import http.client
 import json
+import queue
 import re
 import ssl
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -38,6 +40,9 @@ LEAST_LASTS_S = 10.0
 _PASSING = frozenset((408, 425, 429, 500, 502, 503, 504))
 _PASSING_ERRORS = frozenset(("slow_down", "temporarily_unavailable", "server_error"))
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
+
+_Answer = tuple[dict[str, Any], float | None]
+"""JSON that came back, and its date (UTC epoch seconds) where it has one."""
 
 
 class NoAnswer(CredentialMissing):
@@ -73,15 +78,34 @@ class Site:
         host = parts.netloc.removeprefix("api.") if not parts.path else parts.netloc
         return cls(f"{parts.scheme}://{host}", ca_bundle)
 
-    def post(self, path: str, fields: Mapping[str, str]) -> tuple[dict[str, Any], float | None]:
+    def post(self, path: str, fields: Mapping[str, str]) -> _Answer:
         """Send a form; return the JSON that comes back, and its date (UTC epoch seconds) where it has one.
 
         An error is JSON as well, with status 200, or with 400 as the standard has it (RFC 8628, 3.5).
 
         Raises:
-            NoAnswer: no usable answer came; the site may be asked again.
+            NoAnswer: no usable answer came, or no whole one within `ASK_S`; the site may be asked again.
             CredentialMissing: the site refuses for good, or `ca_bundle` can't be used.
         """
+        ended: queue.SimpleQueue[_Answer | BaseException] = queue.SimpleQueue()
+
+        def ask() -> None:
+            try:
+                ended.put(self._post(path, fields))
+            except BaseException as error:  # noqa: BLE001 - raised below, in the thread that waits
+                ended.put(error)
+
+        # a thread of its own, as the time of a socket begins anew with each byte; it is not waited for at the end
+        threading.Thread(target=ask, name="login", daemon=True).start()
+        try:
+            found = ended.get(timeout=ASK_S)
+        except queue.Empty:
+            raise NoAnswer(f"{self.url}{path} gave no whole answer within {ASK_S:g} s") from None
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def _post(self, path: str, fields: Mapping[str, str]) -> _Answer:
         request = urllib.request.Request(
             self.url + path,
             data=urlencode(fields).encode(),
@@ -218,9 +242,7 @@ def refreshed(site: Site, client_id: str, refresh_token: str) -> Granted:
     return granted if granted.refresh_token else replace(granted, refresh_token=refresh_token)
 
 
-def _exchanged(
-    site: Site, fields: Mapping[str, str], passing: AbstractSet[str] = frozenset()
-) -> tuple[dict[str, Any], float | None]:
+def _exchanged(site: Site, fields: Mapping[str, str], passing: AbstractSet[str] = frozenset()) -> _Answer:
     """Return the tokens that the site gives, or its error; raise NoAnswer for one of the errors `passing`, and for
     anything else, as the page of a gateway."""
     try:

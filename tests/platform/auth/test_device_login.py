@@ -15,6 +15,7 @@ import pytest
 
 from bulk.clock import Clock
 from bulk.errors import CredentialMissing
+from bulk.platform.auth import device_login
 from bulk.platform.auth.device_login import Site, log_in
 from bulk.platform.auth.logins import Login, LoginCredential, store
 
@@ -42,6 +43,8 @@ class Scripted(ThreadingHTTPServer):
         self.answers, self.asked = list(answers), list[str]()
         self.error_status = 200
         self.date = Clock().now()
+        self.pause_s: float | None = None  # between two bytes of a body
+        self.is_over = threading.Event()
 
     @property
     def site(self) -> Site:
@@ -65,7 +68,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response_only(status)
         self.send_header("Date", formatdate(self.server.date, usegmt=True))
         self.end_headers()
-        self.wfile.write(told if isinstance(told, bytes) else json.dumps(told).encode())
+        whole = told if isinstance(told, bytes) else json.dumps(told).encode()
+        pause_s = self.server.pause_s
+        for piece in [whole] if pause_s is None else [whole[at : at + 1] for at in range(len(whole))]:
+            self.wfile.write(piece)
+            self.server.is_over.wait(pause_s or 0.0)
 
     def log_message(self, *_: object) -> None:
         """Nothing is shown."""
@@ -83,6 +90,7 @@ def scripted() -> Iterator[Any]:
 
     yield begin
     for each in made:
+        each.is_over.set()
         each.shutdown()
         each.server_close()
 
@@ -181,6 +189,20 @@ def test_a_lost_answer_is_asked_for_once_more(scripted, tmp_path: Path) -> None:
     assert stored(server, tmp_path, Clock()).raw() == PAIR["access_token"].encode()
     assert len(server.asked) == 2
     assert json.loads((tmp_path / "erin.json").read_text())["refresh_token"] == PAIR["refresh_token"]
+
+
+def test_an_answer_byte_by_byte_is_not_waited_for(scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of a socket begins anew with each byte; that of a request does not."""
+    monkeypatch.setattr(device_login, "ASK_S", 0.2)
+    server = scripted(PAIR)
+    server.pause_s = 0.1
+    clock = Clock()
+    began = clock.monotonic()
+    with pytest.raises(CredentialMissing, match=r"no whole answer within 0.2 s; run the same command again"):
+        stored(server, tmp_path, clock).raw()
+    assert clock.monotonic() - began < 2.0
+    assert len(server.asked) == 2
+    assert json.loads((tmp_path / "erin.json").read_text())["refresh_token"] == "refresh-of-erin-0001"
 
 
 @pytest.mark.parametrize("wrong", [403, 404, 500, 520, b"<html>", b"[]", {}, {"status": "ok"}, {"error": 5}, SLOWER])
