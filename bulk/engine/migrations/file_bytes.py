@@ -19,15 +19,13 @@ from bulk.manifest.credential_specs import written
 from bulk.manifest.manifest import Platform
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.manifest.variables import escaped
-from bulk.model import ErrorCode, OutcomeKind
+from bulk.model import OutcomeKind
 from bulk.status import Display
 from bulk.undo import FileBefore
 
 READS = "reads"
 READS_ELSEWHERE = "reads-elsewhere"
 _SAVED = "saved"
-_PERHAPS_UNTRUE = (ErrorCode.NOT_FOUND, ErrorCode.BAD_RESPONSE)
-"""Ends of a read that one wrong answer may have brought about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class Reading:
         limits: the section `limits` of the reads' manifest.
         programs: the folder in which programs that print tokens run.
         folder: where the reads have their run directories.
-        failures: by the blobs that could not be read, why. refused: those of them for which asking again is in vain.
+        failures: by the blobs that could not be read, why.
     """
 
     platform: Platform
@@ -49,11 +47,11 @@ class Reading:
     environ: Mapping[str, str]
     around: Surroundings
     failures: dict[str, str] = field(default_factory=dict)
-    refused: set[str] = field(default_factory=set)
 
     async def read(self, run: str, files: Mapping[str, Iterable[FileBefore]]) -> dict[str, str]:
         """Read files, and return the path of the bytes of each blob, relative to the folder; blobs that could not be
-        found are left out. No single answer shows that: the bytes may have been cut on their way, or be another file's.
+        found are left out. No single answer shows that, not even a refusal: the bytes may have been cut on their way,
+        or be another file's.
 
         Args:
             run: name of the run directory; a call with the same name again goes on with that run.
@@ -65,8 +63,7 @@ class Reading:
         wanted = {credential: list(each) for credential, each in files.items()}
         found = await self._read_once(run, wanted)
         rest = {
-            credential: [file for file in each if file.blob_sha not in found and file.blob_sha not in self.refused]
-            for credential, each in wanted.items()
+            credential: [file for file in each if file.blob_sha not in found] for credential, each in wanted.items()
         }
         return {**found, **await self._read_once(f"{run}-again", rest)}
 
@@ -99,8 +96,6 @@ class Reading:
         refuse_unfinished(report, "the files from before could not all be read", "; give the same command again")
         for line in LedgerView(self.folder / run).finished(kinds=frozenset((OutcomeKind.FAILED,))):
             self.failures[saved[line["id"]]] = line["error"]["message"]
-            if line["error"]["code"] not in _PERHAPS_UNTRUE:
-                self.refused.add(saved[line["id"]])
         read = ((blob, f"{run}/{_SAVED}/{place}") for place, blob in saved.items())
         return {blob: place for blob, place in read if _is_blob(self.folder / place, blob)}
 

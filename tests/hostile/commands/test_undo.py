@@ -30,6 +30,7 @@ FEW = (
     "half wrong: every second answer is a 404",
     "front end: its own page for each thing",
     "for a while: nothing is done, and all is answered 200",
+    "odd: 418 to a read",
 )
 LATER = 1_790_000_000.0
 FILE = ("file", 601, "trunk", "CODEOWNERS")
