@@ -157,7 +157,12 @@ class UndoCell:
                 is_told = line["outcome"] == "unchanged" and "note" in (line["result"] or {})
                 if not is_told:
                     yield f"{line['outcome']}, but {ours[0].kind} was done: {line['error'] or line['result']}"
-            is_well = self.scene.undone.kind == "plain" or self.scene.undone.is_harmless or self.scene.is_again
+            undone = self.scene.undone
+            # what a refused update did in part is left to a person, also by a retry
+            is_mended = self.scene.is_again and not any(
+                part.name.startswith("part:") for part in undone.parts or (undone,)
+            )
+            is_well = undone.kind == "plain" or undone.is_harmless or is_mended
             if is_well and line["outcome"] not in DONE and not self._of_others(self._begun()):
                 yield f"{line['outcome']}, though nothing went wrong: {line['error']}"
         if not lines and (effects := self._undoing()):
