@@ -27,12 +27,12 @@ from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.execute.resume_state import ResumeState
 from bulk.ledger.records import Entry, Record
 from bulk.redaction import redact
-from bulk.store import statements
+from bulk.store import sql
 from bulk.store.connections import StoreConnection
 from bulk.store.leases import Ended, Lease, Leases, Shard
 from bulk.store.ledger import StoreLedger
 
-_SQL = statements.load("work")
+_SQL = sql.load("work")
 
 log = logging.getLogger("bulk.cluster")
 

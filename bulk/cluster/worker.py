@@ -44,7 +44,7 @@ from bulk.platform.auth.manifest_credentials import AnyCredential, credentials_o
 from bulk.schedule.job_progress import JobProgress
 from bulk.status import Silence
 from bulk.storage.private_files import DIRECTORY_MODE, stopped
-from bulk.store import bundles, runs
+from bulk.store import bundles, runs, submissions
 from bulk.store.address import StoreAddress
 from bulk.store.connections import Ending, StoreConnection, connect
 from bulk.store.holding import Holding
@@ -323,7 +323,7 @@ class Worker:
             prepared = await prepare(manifest, workspace, Silence(), self._clock)
         except RunDirectoryError as flaw:
             raise UsageError(f"what was submitted can't be used: {flaw}") from flaw
-        if runs.identity_digest(prepared.identity) != runs.identity_digest(run.identity):
+        if submissions.identity_digest(prepared.identity) != submissions.identity_digest(run.identity):
             raise UsageError("what was downloaded is not what was submitted: this worker reads it otherwise")
         own = replace(manifest.platform, credentials=self._settings.credentials)
         credentials = credentials_of(replace(manifest, platform=own), self._settings.environ, self._clock)

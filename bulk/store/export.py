@@ -30,12 +30,12 @@ from bulk.model import ErrorCode, OutcomeKind
 from bulk.status import JobStatus, RunStatus, buckets_of_all
 from bulk.storage.locks import try_lock
 from bulk.storage.private_files import DIRECTORY_MODE, open_directory
-from bulk.store import bundles, runs, statements
+from bulk.store import bundles, runs, sql
 from bulk.store.connections import StoreConnection
 from bulk.store.saved import bring
 from bulk.store.view import StoreView
 
-_SQL = statements.load("export")
+_SQL = sql.load("export")
 
 UNFINISHED = "exported before it was complete; the store goes on with it"
 _PAGE_ROWS = 10_000

@@ -23,14 +23,14 @@ from bulk.ledger.records import Action, Entry, Intent, Minute, Record, StoredTal
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.redaction import redact
 from bulk.status import RunStatus
-from bulk.store import statements
+from bulk.store import sql
 from bulk.store.connections import StoreConnection
 from bulk.store.groups import Group, array
 from bulk.store.holding import Holding
 from bulk.store.saved import Keeping
 from bulk.store.view import StoreView
 
-_SQL = statements.load("ledger")
+_SQL = sql.load("ledger")
 _NO_TALLIES: Mapping[int, StoredTally] = MappingProxyType({})
 
 

@@ -14,10 +14,10 @@ import zstandard
 from bulk.errors import RunDirectoryError
 from bulk.ledger.records import Minute, RunIdentity
 from bulk.model import OutcomeKind
-from bulk.store import statements
+from bulk.store import sql
 from bulk.store.connections import StoreConnection
 
-_SQL = statements.load("view")
+_SQL = sql.load("view")
 
 EVERY_CHUNK = (0, 2**63 - 1)
 PAGE_ROWS = 5_000

@@ -12,12 +12,12 @@ from bulk.ledger.records import Action, Minute, RunIdentity
 from bulk.ledger.view import CUT_BYTES, Cut
 from bulk.report.timeline import MINUTE_S, Sample, read_minutes
 from bulk.serve.run_data import Place
-from bulk.store import statements
+from bulk.store import sql
 from bulk.store.connections import StoreConnection
 from bulk.store.runs import StoredRun
 from bulk.store.view import StoreView
 
-_SQL = statements.load("overview")
+_SQL = sql.load("overview")
 
 MOST_BYTES = 64 * 1024 * 1024
 """The most bytes of lines of one page that are in memory."""

@@ -9,6 +9,12 @@ UPDATE run SET awaited = true WHERE id = %s
 -- name: is_taken
 SELECT 1 FROM run WHERE name = %s
 
+-- name: hold_name
+SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))
+
+-- name: was_made
+SELECT 1 FROM run WHERE name = %s AND identity_digest = %s
+
 -- name: make
 SELECT make_run(%s, %s, %s, %s, %s, %s, %s)
 
