@@ -242,10 +242,11 @@ def next_command(run: runs.StoredRun, store: str) -> str:
 
 def taken_home(store: StoreConnection, run: runs.StoredRun, run_dir: Path, notes: tuple[str, ...] = ()) -> Report:
     """Export a run into an ordinary run directory, with its reports; blocks."""
-    export(store, run, run_dir, merged)
+    status = export(store, run, run_dir, merged)
     made = report(LedgerView(run_dir), run_dir, notes)
-    with contextlib.suppress(BulkError):  # the same command finds the directory, and begins nothing
-        end_wait(store, run)
+    if status.state == runs.COMPLETE:
+        with contextlib.suppress(BulkError):  # the same command finds the directory, and begins nothing
+            end_wait(store, run)
     return made
 
 

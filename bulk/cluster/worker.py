@@ -344,10 +344,10 @@ def _download(store: StoreConnection, bundle: bytes, workspace: Path) -> None:
 
 
 def _numbered(store: StoreConnection, number: int) -> runs.StoredRun:
-    found = [run for run in runs.list_all(store) if run.id == number]
-    if not found:
+    found = runs.numbered(store, number)
+    if found is None:
         raise UsageError("it was forgotten")
-    return found[0]
+    return found
 
 
 def _nothing_held(prepared: Prepared) -> ResumeState:

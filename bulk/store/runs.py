@@ -16,7 +16,7 @@ from bulk.ledger.records import RunIdentity
 from bulk.model import SUCCESSFUL, ErrorCode, OutcomeKind
 from bulk.redaction import redact, redact_json
 from bulk.store import sql
-from bulk.store.connections import StoreConnection
+from bulk.store.connections import StoreConnection, sound
 from bulk.store.view import with_tuples
 
 _SQL = sql.load("runs")
@@ -162,16 +162,22 @@ def named(store: StoreConnection, name: str) -> StoredRun | None:
     return found[0] if found else None
 
 
+def numbered(store: StoreConnection, number: int) -> StoredRun | None:
+    """Return the run of that number; None where there is none. Other runs are not read, whatever is wrong with them."""
+    found = _read(store, None, number)
+    return found[0] if found else None
+
+
 def list_all(store: StoreConnection) -> list[StoredRun]:
     """Return all runs, the newest first."""
     return _read(store, None)
 
 
-def _read(store: StoreConnection, name: str | None) -> list[StoredRun]:
+def _read(store: StoreConnection, name: str | None, number: int | None = None) -> list[StoredRun]:
     fields = StoredRun.__struct_fields__[:-1]
     found = []
-    with store.using() as connection:
-        for row in connection.execute(_SQL["about"], (name, name)).fetchall():
+    with sound(), store.using() as connection:
+        for row in connection.execute(_SQL["about"], {"name": name, "number": number}).fetchall():
             counts: dict[int, dict[str, int]] = {}
             for job, word, items in connection.execute(_SQL["run_counts"], (row[0],)):
                 counts.setdefault(job, {})[word] = items

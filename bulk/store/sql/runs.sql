@@ -77,7 +77,9 @@ SELECT r.id, r.name, r.identity, r.bundle, r.engine, r.limits,
     (SELECT coalesce(sum((convert_from(p.status, 'UTF8')::jsonb ->> 'requests')::bigint), 0)::bigint
         FROM participant p WHERE p.run = r.id),
     r.names_secrets
-FROM run r WHERE (%s::text IS NULL OR r.name = %s) ORDER BY r.began_at DESC, r.id DESC
+FROM run r
+WHERE (%(name)s::text IS NULL OR r.name = %(name)s) AND (%(number)s::bigint IS NULL OR r.id = %(number)s)
+ORDER BY r.began_at DESC, r.id DESC
 
 -- name: run_waves
 SELECT j.no, j.open_wave, j.waves, extract(epoch FROM j.opens_at)::float8

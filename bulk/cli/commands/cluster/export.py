@@ -36,11 +36,11 @@ def export(run: str, store: str, run_dir: Path | None) -> int:
         target = RUNS / run if run_dir is None else run_dir
         found = runs.find(connection, run)
         with at_work(f"writing {target}"):
-            write(connection, found, target, merged)
+            status = write(connection, found, target, merged)
             view = LedgerView(target)
             report = fold(view)
             write_reports(report, target, explore(view, report))
-        if found.state == runs.COMPLETE:
+        if status.state == runs.COMPLETE:
             with contextlib.suppress(BulkError):  # a reader may export, and not say that it is done
                 end_wait(connection, found)
     output.out(str(target))
