@@ -38,7 +38,7 @@ from bulk.status import Display, RunStatus
 from bulk.storage.scratch import scratch_folder
 from bulk.store import bundles, runs, submissions
 from bulk.store.connections import StoreConnection
-from bulk.store.export import end_wait, export
+from bulk.store.export import at_home, end_wait, export
 from bulk.store.leases import GRACE_S
 from bulk.store.schema import refuse_other
 from bulk.store.shards import SHARD_ITEMS, cut
@@ -241,10 +241,13 @@ def next_command(run: runs.StoredRun, store: str) -> str:
 
 
 def taken_home(store: StoreConnection, run: runs.StoredRun, run_dir: Path, notes: tuple[str, ...] = ()) -> Report:
-    """Export a run into an ordinary run directory, with its reports; blocks."""
-    status = export(store, run, run_dir, merged)
+    """Export a run into an ordinary run directory, with its reports; blocks.
+
+    Where a command that did so was killed, or could not write its reports, this one goes on from there.
+    """
+    is_complete = at_home(store, run_dir) == run.id or export(store, run, run_dir, merged).state == runs.COMPLETE
     made = report(LedgerView(run_dir), run_dir, notes)
-    if status.state == runs.COMPLETE:
+    if is_complete:
         with contextlib.suppress(BulkError):  # the same command finds the directory, and begins nothing
             end_wait(store, run)
     return made

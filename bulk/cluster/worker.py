@@ -219,7 +219,7 @@ class Worker:
         with ExitStack() as stack:
             store = stack.enter_context(self.connection("worker looks"))
             run = await anyio.to_thread.run_sync(partial(_numbered, store, number))
-            workspace = self._settings.folder / f"{run.name}-{number}"
+            workspace = self._settings.folder / f"run-{number}"  # a name could lead out of the folder
             stack.callback(shutil.rmtree, workspace, ignore_errors=True)
             prepared, credentials = await self._prepared(store, run, workspace)
             manifest = prepared.checked.manifest

@@ -22,10 +22,12 @@ import zstandard
 
 from bulk import exit_codes
 from bulk.errors import RunDirectoryError
+from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import refusing
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Action, Minute
 from bulk.ledger.rows import EndedLine, intent_from_row
+from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.status import JobStatus, RunStatus, buckets_of_all
 from bulk.storage.locks import try_lock
@@ -78,6 +80,24 @@ def end_wait(store: StoreConnection, run: runs.StoredRun) -> None:
     """
     with store.using() as connection:
         connection.execute(_SQL["end_wait"], (run.id,))
+
+
+def at_home(store: StoreConnection, run_dir: Path) -> int | None:
+    """Return the number of the run whose results are in the directory, though the store does not know that yet: the
+    command that waited for it was killed behind its export. None where there is no such run.
+
+    Raises:
+        BulkError: the store can't be reached, or the directory can't be read.
+    """
+    if not (run_dir / LEDGER).is_file():
+        return None
+    view = LedgerView(run_dir)
+    exported = view.epochs()[:1]
+    if view.elsewhere() or not exported:
+        return None
+    with store.using() as connection:  # each completion of a run has a moment of its own
+        found = connection.execute(_SQL["at_home"], (exported[0].started_at, exported[0].ended_at)).fetchone()
+    return None if found is None else int(found[0])
 
 
 def refuse_taken(run_dir: Path) -> Path:
