@@ -105,7 +105,8 @@ class SharedState:
     """Where a run stands in the store.
 
     Attributes:
-        state, why, limits: see `runs.StoredRun`. age_s: the time since the run was submitted (seconds).
+        state, why, limits: see `runs.StoredRun`.
+        age_s: the time since the run was submitted, or since somebody last let it go on (seconds).
         workers: how many workers hold shards of it (count). open: shards that are not done (count).
         free: items of open shards that no worker holds (count). finished, failed: items (counts).
     """
