@@ -198,19 +198,37 @@ def participants(store: StoreConnection, run: int) -> list[Participant]:
 def steer(store: StoreConnection, run: StoredRun, verb: str, who: str, why: str = "") -> str:
     """Pause, resume or cancel a run, and record who did so; returns the state that the run has now.
 
+    What is paused or stopped already is so: whoever lost the answer may ask again.
+
     Raises:
         RunDirectoryError: the verb is not allowed in the state of the run.
+        UsageError: the run was forgotten.
     """
     state, allowed = _STEERING[verb]
     with store.transaction() as connection:
+        _hold(store, connection, run)
         changed = connection.execute(_SQL["set_state"], (state, redact(why), run.id, list(allowed))).fetchone()
-        result = state if changed else f"refused: the run is {run.state}"
+        if not changed:
+            run = numbered(store, run.id) or run
+            state = run.state
+        is_so = changed is not None or state == _DONE[verb]
+        result = state if is_so else f"refused: the run is {state}"
         note_action(connection, run, who, verb, {}, result)
         connection.execute("SELECT pg_notify('bulk_state', %s)", (str(run.id),))
-    if not changed:
+    if not is_so:
         why = f" ({run.why})" if run.why else ""
         raise RunDirectoryError(f"{run.name} is {run.state}{why}: it can't be {_DONE[verb]}")
     return state
+
+
+def _hold(store: StoreConnection, connection: psycopg.Connection, run: StoredRun) -> None:
+    """Keep everybody else from forgetting a run, or changing its row, until the transaction ends.
+
+    Raises:
+        UsageError: the run was forgotten since it was found.
+    """
+    if connection.execute(_SQL["hold"], (run.id,)).fetchone() is None:
+        raise UsageError(f"the store {store.address} has no run {run.name} any more: it was forgotten")
 
 
 def note_action(
@@ -231,11 +249,14 @@ def change_limits(
     """Change the limits in the row of a run, and record who asked for that; returns the new limits.
 
     An error that `change` raises is passed on, and nothing has changed then.
+
+    Raises:
+        UsageError: the run was forgotten since it was found.
     """
     with store.transaction() as connection:
-        row = connection.execute(_SQL["lock_limits"], (run.id,)).fetchone()
-        if row is None:
-            raise UsageError(f"the store {store.address} has no run {run.name} any more")
+        _hold(store, connection, run)
+        row = connection.execute(_SQL["limits"], (run.id,)).fetchone()
+        assert row is not None
         limits = change(row[0])
         connection.execute(_SQL["set_limits"], (msgspec.json.encode(limits).decode(), run.id))
         note_action(connection, run, who, "set", args, run.state)
@@ -261,9 +282,11 @@ def reopen(
 
     Raises:
         RunDirectoryError: workers are at work on the run, or on another one of the same manifest and items.
-        UsageError: items that succeeded would be reopened, and a job of the run makes its items from results.
+        UsageError: items that succeeded would be reopened, and a job of the run makes its items from results; or the run
+            was forgotten since it was found.
     """
     with store.unhurried(), store.transaction() as connection:
+        _hold(store, connection, run)
         if kinds & SUCCESSFUL and connection.execute(_SQL["is_made"], (run.id,)).fetchone():
             raise UsageError(
                 f"{run.name}: a job has its items from results of others: what succeeded can't be run again in a store"
@@ -289,6 +312,8 @@ def forget(store: StoreConnection, run: StoredRun) -> None:
 
     Raises:
         RunDirectoryError: workers are at work on the run.
+        UsageError: the run was forgotten since it was found.
     """
-    with store.unhurried(), store.using() as connection:
+    with store.unhurried(), store.transaction() as connection:
+        _hold(store, connection, run)
         connection.execute(_SQL["forget"], (run.id,))

@@ -266,3 +266,19 @@ def test_what_is_said_of_a_submission_is_so(shared_store, cut):
                 submissions.submit(store, submission(name, name, shards))
         assert store.made == 2
         assert submissions.is_taken(store, name) == (cut is Cut.ANSWER)
+
+
+def test_what_is_asked_of_a_run_that_has_just_been_forgotten(shared_store, tmp_path):
+    """Whoever found the run a moment earlier is told so, whatever he asks for, and nothing else is blamed."""
+    place = StorePlace(shared_store, tmp_path)
+    with connection_to(shared_store) as store:
+        found = runs.find(store, place.name)
+        runs.forget(store, found)
+        for ask in (
+            lambda: runs.forget(store, found),
+            lambda: runs.steer(store, found, "pause", "me"),
+            lambda: runs.reopen(store, found, {OutcomeKind.FAILED}, "me"),
+            lambda: runs.change_limits(store, found, lambda limits: limits, "me", {}),
+        ):
+            with pytest.raises(UsageError, match=f"has no run {place.name} any more"):
+                ask()

@@ -96,8 +96,11 @@ UPDATE run SET state = %s, why = %s WHERE id = %s AND state = ANY (%s::text[]) R
 INSERT INTO action (run, at, who, verb, args, result)
 VALUES (%s, extract(epoch FROM clock_timestamp())::float8, %s, %s, %s, %s)
 
--- name: lock_limits
-SELECT limits FROM run WHERE id = %s FOR NO KEY UPDATE
+-- name: hold
+SELECT 1 FROM run WHERE id = %s FOR NO KEY UPDATE
+
+-- name: limits
+SELECT limits FROM run WHERE id = %s
 
 -- name: set_limits
 UPDATE run SET limits = %s WHERE id = %s
