@@ -38,7 +38,7 @@ from bulk.status import Display, RunStatus
 from bulk.storage.scratch import scratch_folder
 from bulk.store import bundles, runs, submissions
 from bulk.store.connections import StoreConnection
-from bulk.store.export import at_home, end_wait, export
+from bulk.store.export import end_wait, export, is_export_of
 from bulk.store.leases import GRACE_S
 from bulk.store.schema import refuse_other
 from bulk.store.shards import SHARD_ITEMS, cut
@@ -245,7 +245,7 @@ def taken_home(store: StoreConnection, run: runs.StoredRun, run_dir: Path, notes
 
     Where a command that did so was killed, or could not write its reports, this one goes on from there.
     """
-    is_complete = at_home(store, run_dir) == run.id or export(store, run, run_dir, merged).state == runs.COMPLETE
+    is_complete = is_export_of(run, run_dir) or export(store, run, run_dir, merged).state == runs.COMPLETE
     made = report(LedgerView(run_dir), run_dir, notes)
     if is_complete:
         with contextlib.suppress(BulkError):  # the same command finds the directory, and begins nothing

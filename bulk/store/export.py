@@ -82,22 +82,36 @@ def end_wait(store: StoreConnection, run: runs.StoredRun) -> None:
         connection.execute(_SQL["end_wait"], (run.id,))
 
 
-def at_home(store: StoreConnection, run_dir: Path) -> int | None:
-    """Return the number of the run whose results are in the directory, though the store does not know that yet: the
-    command that waited for it was killed behind its export. None where there is no such run.
+def is_export_of(run: runs.StoredRun, run_dir: Path) -> bool:
+    """Return whether the directory has the results of a complete run: who exported it may have been killed before the
+    reports were written.
+
+    Raises:
+        RunDirectoryError: the directory can't be read.
+    """
+    return run.state == runs.COMPLETE and _moments_of(run_dir) == (run.began_at, run.ended_at)
+
+
+def is_awaited_export(store: StoreConnection, run_dir: Path) -> bool:
+    """Return whether the directory has the results of a run, and the store does not know that they are at home.
 
     Raises:
         BulkError: the store can't be reached, or the directory can't be read.
     """
+    moments = _moments_of(run_dir)
+    if moments is None:
+        return False
+    with store.using() as connection:
+        return connection.execute(_SQL["awaited_export"], moments).fetchone() is not None
+
+
+def _moments_of(run_dir: Path) -> tuple[float, float | None] | None:
+    """Return when the exported run began and ended, by which it is known: each completion has a moment of its own."""
     if not (run_dir / LEDGER).is_file():
         return None
     view = LedgerView(run_dir)
     exported = view.epochs()[:1]
-    if view.elsewhere() or not exported:
-        return None
-    with store.using() as connection:  # each completion of a run has a moment of its own
-        found = connection.execute(_SQL["at_home"], (exported[0].started_at, exported[0].ended_at)).fetchone()
-    return None if found is None else int(found[0])
+    return None if view.elsewhere() or not exported else (exported[0].started_at, exported[0].ended_at)
 
 
 def refuse_taken(run_dir: Path) -> Path:

@@ -282,8 +282,8 @@ def reopen(
 
     Raises:
         RunDirectoryError: workers are at work on the run, or on another one of the same manifest and items.
-        UsageError: items that succeeded would be reopened, and a job of the run makes its items from results; or the run
-            was forgotten since it was found.
+        UsageError: items that succeeded would be reopened, and a job of the run makes its items from results; or the
+            run was forgotten since it was found.
     """
     with store.unhurried(), store.transaction() as connection:
         _hold(store, connection, run)

@@ -303,3 +303,18 @@ def test_what_was_not_written_so_is_damage(place, tmp_path, capsys, damage):
         assert "bug" not in said
         assert "the same command goes on" not in said
     place.sql("DELETE FROM run WHERE id = %s", place.run)
+
+
+def test_who_is_killed_before_the_reports_goes_on_with_them(place, tmp_path, capsys):
+    """The directory has its name as soon as its results are whole: the same command writes what is missing, and no
+    other moment of the run is taken for this one (failures.md row 49)."""
+    completed(place)
+    exported(place, tmp_path / "out")
+    again = ("export", place.name, "--store", place.text, "--run-dir", str(tmp_path / "out"))
+    place.sql("UPDATE run SET ended_at = ended_at + interval '1 microsecond' WHERE id = %s", place.run)
+    assert main([*again]) == 5
+    place.sql("UPDATE run SET ended_at = ended_at - interval '1 microsecond' WHERE id = %s", place.run)
+    assert main([*again]) == 0
+    assert (tmp_path / "out" / "report.html").is_file()
+    assert main([*again]) == 5
+    assert "is there already" in capsys.readouterr().err

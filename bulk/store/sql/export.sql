@@ -20,8 +20,8 @@ SELECT i.job, i.idx, i.method, i.path, i.before, i.effect, i.sent_at FROM intent
 -- name: planned
 SELECT began_platform FROM run WHERE id = %s
 
--- name: at_home
-SELECT id FROM run WHERE awaited AND state = 'complete'
+-- name: awaited_export
+SELECT 1 FROM run WHERE awaited AND state = 'complete'
     AND extract(epoch FROM began_at)::float8 = %s AND extract(epoch FROM ended_at)::float8 = %s
 
 -- name: end_wait
