@@ -19,7 +19,7 @@ from bulk.clock import Clock
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Entry, Record, RunIdentity
 from bulk.report.timeline import merged
-from bulk.store import address, bundles, export, runs, schema
+from bulk.store import address, bundles, export, runs, schema, submissions
 from bulk.store.connections import StoreConnection
 from bulk.store.holding import Holding, Span
 from bulk.store.leases import Leases
@@ -95,9 +95,9 @@ def worker(text: str, folder: Path, name: str, items: int) -> tuple[StoreLedger,
     """A worker that holds all of a run, and the process that serves it."""
     shard = cut([JobToCut(0, "file", (), items)], items).shards
     with StoreConnection(address.read(text), "benchmark") as store:
-        runs.submit(
+        submissions.submit(
             store,
-            runs.Submission(
+            submissions.Submission(
                 name=name,
                 identity=identity(name, items),
                 bundle=b"",
@@ -131,9 +131,9 @@ def bring_in(text: str, folder: Path, items: int) -> None:
         started = time.perf_counter()
         digest = bundles.upload(store, source, ["items-0.jsonl"])
         made = cut([JobToCut(0, "file", (), items)])
-        runs.submit(
+        submissions.submit(
             store,
-            runs.Submission(
+            submissions.Submission(
                 name="submitted",
                 identity=identity("submitted", items),
                 bundle=digest,

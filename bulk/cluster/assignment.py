@@ -15,7 +15,7 @@ from bulk.execute.writes.late_writes import LateWrite
 from bulk.ledger.records import Intent
 from bulk.schedule.queues import Part
 from bulk.schedule.waves import Waves
-from bulk.store import statements
+from bulk.store import sql
 from bulk.store.connections import StoreConnection
 from bulk.store.holding import Key, Span
 from bulk.store.leases import Kind, Shard
@@ -23,7 +23,7 @@ from bulk.store.ledger import StoreLedger
 from bulk.store.shards import NO_LANE, JobToCut
 from bulk.store.view import StoreView
 
-_SQL = statements.load("work")
+_SQL = sql.load("work")
 
 UNKNOWN_LEFT = 1 << 60
 """The number of items that are counted as left in a shard whose items are still to be made (count)."""

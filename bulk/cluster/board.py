@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from bulk.cluster.stored_waves import StoredWaves
-from bulk.store import statements
+from bulk.store import sql
 from bulk.store.connections import StoreConnection
 
-_SQL = statements.load("work")
+_SQL = sql.load("work")
 
 
 class StoreBoard:

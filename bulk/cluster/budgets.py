@@ -23,10 +23,10 @@ from bulk.govern.permits.accounts import Account, Trust
 from bulk.platform.auth.installations import InstallationSource
 from bulk.platform.classification import Limits
 from bulk.redaction import redact
-from bulk.store import statements
+from bulk.store import sql
 from bulk.store.connections import StoreConnection
 
-_SQL = statements.load("budgets")
+_SQL = sql.load("budgets")
 
 POLLER_S = 5.0
 """How long a poller may ask nothing before another worker becomes the poller (seconds)."""

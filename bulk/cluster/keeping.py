@@ -27,12 +27,12 @@ from bulk.errors import BulkError, RunDirectoryError, RunStopped
 from bulk.execute.resume_state import ResumeState
 from bulk.ledger.records import Entry, Record
 from bulk.redaction import redact
-from bulk.store import statements
+from bulk.store import sql
 from bulk.store.connections import StoreConnection
 from bulk.store.leases import Ended, Lease, Leases, Shard
 from bulk.store.ledger import StoreLedger
 
-_SQL = statements.load("work")
+_SQL = sql.load("work")
 
 log = logging.getLogger("bulk.cluster")
 
@@ -105,7 +105,8 @@ class SharedState:
     """Where a run stands in the store.
 
     Attributes:
-        state, why, limits: see `runs.StoredRun`. age_s: the time since the run was submitted (seconds).
+        state, why, limits: see `runs.StoredRun`.
+        age_s: the time since the run was submitted, or since somebody last let it go on (seconds).
         workers: how many workers hold shards of it (count). open: shards that are not done (count).
         free: items of open shards that no worker holds (count). finished, failed: items (counts).
     """

@@ -14,7 +14,7 @@ from bulk.engine.steering import changed, in_force
 from bulk.errors import RunDirectoryError, UsageError
 from bulk.manifest.manifest import Limits
 from bulk.store import runs
-from bulk.store.connections import StoreConnection
+from bulk.store.connections import StoreConnection, sound
 from bulk.store.runs import COMPLETE, StoredRun
 
 MOST = "most_concurrency"
@@ -37,13 +37,14 @@ def settable(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def applied(limits: Limits, row: Mapping[str, Any]) -> Limits:
     """Return `limits` with the values of the row."""
-    failures = row["failures"]
-    return replace(
-        limits,
-        concurrency=row["concurrency"],
-        failures=None if failures is None else quantities.share(failures),
-        max_duration_s=row["max_duration"],
-    )
+    with sound():
+        failures, max_duration_s = row["failures"], row["max_duration"]
+        return replace(
+            limits,
+            concurrency=int(row["concurrency"]),
+            failures=None if failures is None else quantities.share(failures),
+            max_duration_s=None if max_duration_s is None else float(max_duration_s),
+        )
 
 
 def set_limits(store: StoreConnection, run: StoredRun, given: Mapping[str, Any], who: str) -> Mapping[str, Any]:

@@ -21,11 +21,11 @@ from bulk.errors import RunStopped, UsageError
 from bulk.manifest.manifest import Job, Limits
 from bulk.redaction import redact
 from bulk.report.wave_gates import closed_gate, waits_to_be_opened
-from bulk.store import statements
+from bulk.store import sql
 from bulk.store.connections import StoreConnection
 from bulk.store.runs import COMPLETE, RUNNING, StoredRun, note_action
 
-_SQL = statements.load("waves")
+_SQL = sql.load("waves")
 
 
 class JobWaves(NamedTuple):

@@ -36,9 +36,9 @@ from bulk.report.timeline import merged
 from bulk.report.wave_gates import closed_gate
 from bulk.status import Display, RunStatus
 from bulk.storage.scratch import scratch_folder
-from bulk.store import bundles, runs
+from bulk.store import bundles, runs, submissions
 from bulk.store.connections import StoreConnection
-from bulk.store.export import end_wait, export
+from bulk.store.export import end_wait, export, is_export_of
 from bulk.store.leases import GRACE_S
 from bulk.store.schema import refuse_other
 from bulk.store.shards import SHARD_ITEMS, cut
@@ -88,7 +88,7 @@ async def submit_manifest(
     Args:
         accepted: waves that go on though they are over a budget (numbers). who: the person who accepts them.
         alone_as: the name of the run, where the store has this run alone; None: a new name is made.
-        is_awaited: see `runs.Submission`.
+        is_awaited: see `submissions.Submission`.
         read: the manifest, where it has been read already: reading a large one takes seconds.
 
     Raises:
@@ -145,9 +145,8 @@ def _submit(
     with packed(checked, origin, workspace, is_alone=alone_as is not None) as (folder, names):
         bundle = bundles.upload(store, folder, names)
     found = cut(jobs_to_cut(checked, workspace), shard_items_of(sum(job.items for job in checked.jobs)))
-    names_of_run = names_at(checked.manifest.name, clock.now())
-    submission = runs.Submission(
-        name=alone_as or next(name for name in names_of_run if not runs.is_taken(store, name)),
+    submission = submissions.Submission(
+        name=alone_as or "",
         identity=prepared.identity,
         bundle=bundle,
         engine=engine_tag(),
@@ -159,7 +158,13 @@ def _submit(
         names_secrets=has_secrets,
         is_awaited=is_awaited,
     )
-    return runs.submit(store, submission)
+    if alone_as is not None:
+        return submissions.submit(store, submission)
+    for name in names_at(checked.manifest.name, clock.now()):
+        if not submissions.is_taken(store, name):
+            with contextlib.suppress(submissions.NameTaken):  # another manifest has got it at this moment
+                return submissions.submit(store, msgspec.structs.replace(submission, name=name))
+    raise AssertionError("names never end")
 
 
 def shard_items_of(items: int) -> int:
@@ -236,11 +241,15 @@ def next_command(run: runs.StoredRun, store: str) -> str:
 
 
 def taken_home(store: StoreConnection, run: runs.StoredRun, run_dir: Path, notes: tuple[str, ...] = ()) -> Report:
-    """Export a run into an ordinary run directory, with its reports; blocks."""
-    export(store, run, run_dir, merged)
+    """Export a run into an ordinary run directory, with its reports; blocks.
+
+    Where a command that did so was killed, or could not write its reports, this one goes on from there.
+    """
+    is_complete = is_export_of(run, run_dir) or export(store, run, run_dir, merged).state == runs.COMPLETE
     made = report(LedgerView(run_dir), run_dir, notes)
-    with contextlib.suppress(BulkError):  # the same command finds the directory, and begins nothing
-        end_wait(store, run)
+    if is_complete:
+        with contextlib.suppress(BulkError):  # the same command finds the directory, and begins nothing
+            end_wait(store, run)
     return made
 
 

@@ -44,7 +44,7 @@ from bulk.platform.auth.manifest_credentials import AnyCredential, credentials_o
 from bulk.schedule.job_progress import JobProgress
 from bulk.status import Silence
 from bulk.storage.private_files import DIRECTORY_MODE, stopped
-from bulk.store import bundles, runs
+from bulk.store import bundles, runs, submissions
 from bulk.store.address import StoreAddress
 from bulk.store.connections import Ending, StoreConnection, connect
 from bulk.store.holding import Holding
@@ -219,7 +219,7 @@ class Worker:
         with ExitStack() as stack:
             store = stack.enter_context(self.connection("worker looks"))
             run = await anyio.to_thread.run_sync(partial(_numbered, store, number))
-            workspace = self._settings.folder / f"{run.name}-{number}"
+            workspace = self._settings.folder / f"run-{number}"  # a name could lead out of the folder
             stack.callback(shutil.rmtree, workspace, ignore_errors=True)
             prepared, credentials = await self._prepared(store, run, workspace)
             manifest = prepared.checked.manifest
@@ -323,7 +323,7 @@ class Worker:
             prepared = await prepare(manifest, workspace, Silence(), self._clock)
         except RunDirectoryError as flaw:
             raise UsageError(f"what was submitted can't be used: {flaw}") from flaw
-        if runs.identity_digest(prepared.identity) != runs.identity_digest(run.identity):
+        if submissions.identity_digest(prepared.identity) != submissions.identity_digest(run.identity):
             raise UsageError("what was downloaded is not what was submitted: this worker reads it otherwise")
         own = replace(manifest.platform, credentials=self._settings.credentials)
         credentials = credentials_of(replace(manifest, platform=own), self._settings.environ, self._clock)
@@ -344,10 +344,10 @@ def _download(store: StoreConnection, bundle: bytes, workspace: Path) -> None:
 
 
 def _numbered(store: StoreConnection, number: int) -> runs.StoredRun:
-    found = [run for run in runs.list_all(store) if run.id == number]
-    if not found:
+    found = runs.numbered(store, number)
+    if found is None:
         raise UsageError("it was forgotten")
-    return found[0]
+    return found
 
 
 def _nothing_held(prepared: Prepared) -> ResumeState:

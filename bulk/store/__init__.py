@@ -4,7 +4,8 @@ Reading order:
 
 - `address.py` and `connections.py`: the way to a store.
 - `schema.py`: the tables of a store; the folders `migrations` and `sql` have them in full.
-- `runs.py`, `shards.py` and `bundles.py`: a run comes in. `leases.py`: workers hold shards.
+- `submissions.py`, `shards.py` and `bundles.py`: a run comes in. `runs.py`: what people do with it. `leases.py`:
+  workers hold shards.
 - `ledger.py`, `holding.py`, `groups.py`, `saved.py` and `view.py`: intents, outcomes and results.
 - `export.py`: a run goes out. The folder `server` starts a private PostgreSQL.
 """

@@ -12,10 +12,10 @@ import zstandard
 
 from bulk.errors import RunDirectoryError, UsageError
 from bulk.storage.private_files import DIRECTORY_MODE, replacing
-from bulk.store import statements
+from bulk.store import sql
 from bulk.store.connections import StoreConnection
 
-_SQL = statements.load("runs")
+_SQL = sql.load("runs")
 
 PART_BYTES = 1024 * 1024
 """The size of a part before it is packed."""

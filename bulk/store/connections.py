@@ -16,11 +16,13 @@ from collections.abc import Generator, Iterator
 from typing import Any, TypeVar
 
 import psycopg
+import zstandard
 from psycopg import errors, pq
 
 from bulk.clock import Clock
 from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
 from bulk.exit_codes import ExitCode
+from bulk.ledger.database import UNREADABLE
 from bulk.redaction import redact
 from bulk.store.address import PASSWORD_FILE, VERIFIED, StoreAddress, is_here
 
@@ -78,6 +80,9 @@ _SETTINGS = {
 }
 _UNUSABLE = ("42", "3F")
 """The beginnings of PostgreSQL's error codes for tables or functions that are not those of this version."""
+
+_DAMAGED = ("22", "XX001", "XX002")
+"""The beginnings of PostgreSQL's error codes for values that are not what they have to be, and for damaged files."""
 
 _HOPELESS = (
     "does not exist",
@@ -262,12 +267,28 @@ def refusal(error: psycopg.Error, address: StoreAddress) -> BulkError | ValueErr
         return RunDirectoryError(
             f"{address} holds no store that this version can use ({said}): bulk store init, or bulk store upgrade"
         )
+    if (error.sqlstate or "").startswith(_DAMAGED):
+        return damaged(f"what PostgreSQL can't read: {said}")
     if error.sqlstate in (FENCED, GIVEN_UP):
         message = f"the store {address}: another worker took over ({said}); nothing of this group was kept"
         return ShardsLost(message, tuple(map(int, re.findall(r"-?\d+", said))))
     if error.sqlstate == AT_WORK:
         return RunDirectoryError(f"the store {address}: {said}; pause the run, and wait for them to stop")
     return RunStopped(f"the store {address}: {said}; nothing recorded is lost, and the same command goes on")
+
+
+def damaged(what: str) -> RunDirectoryError:
+    """Return the error for a store that has something that this project has never written, or has lost something."""
+    return RunDirectoryError(f"the store is damaged: it has {what}; restore it from a copy")
+
+
+@contextlib.contextmanager
+def sound() -> Iterator[None]:
+    """Turn values that can't be ours into a report of damage, because PostgreSQL takes any value of the right type."""
+    try:
+        yield
+    except (*UNREADABLE, zstandard.ZstdError) as error:
+        raise damaged(f"a value that can't be read ({type(error).__name__})") from error
 
 
 class ShardsLost(RunDirectoryError):

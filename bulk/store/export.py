@@ -22,20 +22,22 @@ import zstandard
 
 from bulk import exit_codes
 from bulk.errors import RunDirectoryError
+from bulk.ledger.database import LEDGER
 from bulk.ledger.directory import refusing
 from bulk.ledger.ledger import Ledger
 from bulk.ledger.records import Action, Minute
 from bulk.ledger.rows import EndedLine, intent_from_row
+from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.status import JobStatus, RunStatus, buckets_of_all
 from bulk.storage.locks import try_lock
 from bulk.storage.private_files import DIRECTORY_MODE, open_directory
-from bulk.store import bundles, runs, statements
-from bulk.store.connections import StoreConnection
+from bulk.store import bundles, runs, sql
+from bulk.store.connections import StoreConnection, damaged, sound
 from bulk.store.saved import bring
 from bulk.store.view import StoreView
 
-_SQL = statements.load("export")
+_SQL = sql.load("export")
 
 UNFINISHED = "exported before it was complete; the store goes on with it"
 _PAGE_ROWS = 10_000
@@ -78,6 +80,38 @@ def end_wait(store: StoreConnection, run: runs.StoredRun) -> None:
     """
     with store.using() as connection:
         connection.execute(_SQL["end_wait"], (run.id,))
+
+
+def is_export_of(run: runs.StoredRun, run_dir: Path) -> bool:
+    """Return whether the directory has the results of a complete run: who exported it may have been killed before the
+    reports were written.
+
+    Raises:
+        RunDirectoryError: the directory can't be read.
+    """
+    return run.state == runs.COMPLETE and _moments_of(run_dir) == (run.began_at, run.ended_at)
+
+
+def is_awaited_export(store: StoreConnection, run_dir: Path) -> bool:
+    """Return whether the directory has the results of a run, and the store does not know that they are at home.
+
+    Raises:
+        BulkError: the store can't be reached, or the directory can't be read.
+    """
+    moments = _moments_of(run_dir)
+    if moments is None:
+        return False
+    with store.using() as connection:
+        return connection.execute(_SQL["awaited_export"], moments).fetchone() is not None
+
+
+def _moments_of(run_dir: Path) -> tuple[float, float | None] | None:
+    """Return when the exported run began and ended, by which it is known: each completion has a moment of its own."""
+    if not (run_dir / LEDGER).is_file():
+        return None
+    view = LedgerView(run_dir)
+    exported = view.epochs()[:1]
+    return None if view.elsewhere() or not exported else (exported[0].started_at, exported[0].ended_at)
 
 
 def refuse_taken(run_dir: Path) -> Path:
@@ -137,28 +171,39 @@ def _write(
         _bring_companions(store, run.bundle, part)
     with Ledger.open(part, run.identity, now=run.began_at) as ledger:
         ledger.bind_parts()
-        with store.unhurried(), store.transaction() as connection:
+        with sound(), store.unhurried(), store.transaction() as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             # the transaction is idle while the disk is written; it only reads, so nobody waits for its locks
             connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-            bring(connection, run.id, part, _damaged("a file that is not whole"))
+            run = _as_it_stands(store, run)
+            bring(connection, run.id, part, damaged("a file that is not whole"))
             _copy_planned(connection, run.id, ledger)
             _copy_lines(connection, run.id, ledger)
             intents = [intent_from_row(row) for row in connection.execute(_SQL["intents"], (run.id,))]
             ledger.commit(intents, actions=_actions(connection, run.id))
+            if ledger.counts() != StoreView(store, run.id).counts():
+                raise damaged("other outcomes than it has counted, or it has just forgotten the run")
             for minute in merged([Minute(*row) for row in connection.execute(_SQL["minutes"], (run.id,))]):
                 ledger.commit((), _status(run, ledger.counts(), ()), minute=minute)
-        status = _status(run, ledger.counts(), runs.participants(store, run.id))
+            status = _status(run, ledger.counts(), runs.participants(store, run.id))
+            superseded = sum(
+                items for _, code, items in StoreView(store, run.id).error_counts() if code == ErrorCode.SUPERSEDED
+            )
         is_complete = run.state == runs.COMPLETE
-        superseded = sum(
-            items for _, code, items in StoreView(store, run.id).error_counts() if code == ErrorCode.SUPERSEDED
-        )
         outcomes = {kind.value: sum(job.outcomes.get(kind.value, 0) for job in status.jobs) for kind in OutcomeKind}
         code = exit_codes.of_run(outcomes, superseded, is_complete=is_complete, stopped_with=None)
         if not is_complete:
             ledger.goes_on_elsewhere(shlex.join(["bulk", "resume", run.name, "--store", str(store.address)]))
         ledger.finish(code, status.why, status)
     return status
+
+
+def _as_it_stands(store: StoreConnection, run: runs.StoredRun) -> runs.StoredRun:
+    """Return the run at the moment that is exported: since it was found, somebody may have had it done again."""
+    found = runs.numbered(store, run.id)
+    if found is None:
+        raise RunDirectoryError(f"the store {store.address} does not have {run.name} any more: it was forgotten")
+    return found
 
 
 def _bring_companions(store: StoreConnection, bundle: bytes, part: Path) -> None:
@@ -193,7 +238,10 @@ def _copy_lines(connection: psycopg.Connection, run: int, ledger: Ledger) -> Non
         for chunk, rows in groupby(chain.from_iterable(pages), itemgetter(0)):
             text = _text_of(chunk, texts)
             for _, job, index, outcome, code, http_status, attempts, position, length, before in rows:
-                lines += text[position : position + length]
+                line = text[position : position + length]
+                if len(line) != length or line[-1:] != b"\n":
+                    raise damaged("an outcome without its line")
+                lines += line
                 image = None if before is None else before.encode()
                 ended.append((job, index, words[outcome], words.get(code), http_status, attempts, length, image))
             if len(ended) >= _GROUP_ROWS:
@@ -207,11 +255,7 @@ def _text_of(chunk: int, texts: Iterator[Any]) -> bytes:
     for number, data in texts:
         if number == chunk:
             return zstandard.decompress(data)
-    raise _damaged("an outcome without its line")
-
-
-def _damaged(what: str) -> RunDirectoryError:
-    return RunDirectoryError(f"the store is damaged: it has {what}; restore it from a copy")
+    raise damaged("an outcome without its line")
 
 
 def _actions(connection: psycopg.Connection, run: int) -> list[Action]:

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import msgspec
 import psycopg
 
-from bulk.store import statements
+from bulk.store import sql
 from bulk.store.connections import StoreConnection
 
-_SQL = statements.load("leases")
+_SQL = sql.load("leases")
 
 TTL_S = 30.0
 """How long a lease lasts without a renewal (seconds)."""

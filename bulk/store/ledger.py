@@ -23,14 +23,14 @@ from bulk.ledger.records import Action, Entry, Intent, Minute, Record, StoredTal
 from bulk.model import ErrorCode, OutcomeKind
 from bulk.redaction import redact
 from bulk.status import RunStatus
-from bulk.store import statements
-from bulk.store.connections import StoreConnection
+from bulk.store import sql
+from bulk.store.connections import StoreConnection, sound
 from bulk.store.groups import Group, array
 from bulk.store.holding import Holding
 from bulk.store.saved import Keeping
 from bulk.store.view import StoreView
 
-_SQL = statements.load("ledger")
+_SQL = sql.load("ledger")
 _NO_TALLIES: Mapping[int, StoredTally] = MappingProxyType({})
 
 
@@ -81,7 +81,8 @@ class StoreLedger:
             came = connection.execute(_SQL["come_back"], (run, worker)).fetchone()
         self.began_at, self._planned_from = float(found[0]), found[1]
         said = None if came is None else came[0]
-        self.before = None if said is None else msgspec.json.decode(said, type=RunStatus, strict=False)
+        with sound():
+            self.before = None if said is None else msgspec.json.decode(said, type=RunStatus, strict=False)
         self.took(holding.shards())
 
     def took(self, shards: Collection[int]) -> None:
@@ -205,7 +206,8 @@ class StoreLedger:
         chosen = self.holding.shards() if shards is None else list(shards)
         with self._lock, self._store.using() as connection:
             found = connection.execute(_SQL[name], (self.run, chosen, *more)).fetchall()
-        return {(row[0], row[1]): rows.intent_from_row(row) for row in found}
+        with sound():
+            return {(row[0], row[1]): rows.intent_from_row(row) for row in found}
 
     def counts(self, shards: Collection[int] | None = None) -> dict[int, dict[str, int]]:
         """Return how many items of held shards ended how: job number -> outcome -> count; `shards`: only of these."""

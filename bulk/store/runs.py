@@ -1,9 +1,8 @@
-"""Runs in a store: how they are submitted, listed, steered, reopened and forgotten. Calls block, and need no worker."""
+"""Runs in a store: how they are listed, steered, reopened and forgotten. Calls block, and need no worker."""
 
-import hashlib
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -16,12 +15,11 @@ from bulk.exit_codes import ExitCode
 from bulk.ledger.records import RunIdentity
 from bulk.model import SUCCESSFUL, ErrorCode, OutcomeKind
 from bulk.redaction import redact, redact_json
-from bulk.store import statements
-from bulk.store.connections import StoreConnection
-from bulk.store.leases import Shard
+from bulk.store import sql
+from bulk.store.connections import StoreConnection, sound
 from bulk.store.view import with_tuples
 
-_SQL = statements.load("runs")
+_SQL = sql.load("runs")
 
 COMPLETE, STOPPED, RUNNING, PAUSED = "complete", "stopped", "running", "paused"
 ENDED = (COMPLETE, STOPPED, PAUSED)
@@ -35,34 +33,6 @@ _STEERING: Mapping[str, tuple[str, tuple[str, ...]]] = {
 """Verb -> the state that the run gets, and the states in which the verb is allowed."""
 
 _DONE = {"pause": "paused", "resume": "resumed", "stop": "stopped"}
-
-
-class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """A run, as it is submitted.
-
-    Attributes:
-        name: the name of the run, which people use in commands.
-        bundle: the digest of its bundle, which was uploaded before.
-        engine: version and digest of the operations: only workers with the same ones take the run.
-        limits: the limits of the manifest, which may be changed while the run goes on.
-        grace_s: the sum of a request's time limit and `leases.GRACE_S` (seconds).
-        groups: the group of each job, by the job's number.
-        shards: the shards of all groups; their numbers count from 0.
-        is_gated: whether people open the waves after the first. names_secrets: whether its items name secrets.
-        is_awaited: whether who submits it waits for its end and takes its results home.
-    """
-
-    name: str
-    identity: RunIdentity
-    bundle: bytes
-    engine: str
-    limits: Mapping[str, Any]
-    grace_s: float
-    groups: Sequence[int]
-    shards: Sequence[Shard]
-    is_gated: bool = False
-    names_secrets: bool = False
-    is_awaited: bool = False
 
 
 class StoredWave(NamedTuple):
@@ -159,88 +129,6 @@ class Participant(msgspec.Struct, frozen=True, kw_only=True):
     shards: int
 
 
-def identity_digest(identity: RunIdentity) -> bytes:
-    """Return a digest of 32 bytes, which is the same for the same manifest, items and platform."""
-    whose = (identity.base_url, identity.manifest_digest, identity.items_digest)
-    return hashlib.sha256("\n".join(whose).encode()).digest()
-
-
-def submit(store: StoreConnection, submission: Submission) -> tuple[str, bool]:
-    """Submit a run, all of it or nothing; returns its name, and whether it is new.
-
-    A second submission of the same manifest and items returns the earlier run, while that run is not complete, or while
-    it is awaited, as this one is, and its results are not at home (`export.end_wait`).
-
-    Raises:
-        RunDirectoryError: the store has a run of this name with another manifest or other items.
-        RunStopped: the store can't be reached.
-    """
-    digest = identity_digest(submission.identity)
-    try:
-        with store.unhurried(), store.transaction() as connection:
-            found = _going_on(store, connection, submission, digest)
-            if found is not None:
-                return found, False
-            _make(connection, submission, digest)
-            connection.execute(_SQL["drop_bundles"])
-    except ValueError:  # another command has submitted the run at this moment
-        with store.using() as connection:
-            found = _going_on(store, connection, submission, digest)
-        if found is None:
-            raise
-        return found, False
-    return submission.name, True
-
-
-def _going_on(
-    store: StoreConnection, connection: psycopg.Connection, submission: Submission, digest: bytes
-) -> str | None:
-    name, is_awaited = submission.name, submission.is_awaited
-    values = {"name": name, "digest": digest, "is_awaited": is_awaited}
-    row = connection.execute(_SQL["going_on"], values).fetchone()
-    if row is None:
-        return None
-    if row[2] != digest:
-        raise RunDirectoryError(
-            f"the store {store.address} has a run {name}, of another manifest; name this one otherwise, or forget that "
-            f"one: bulk forget {shlex.quote(name)} --store {shlex.quote(str(store.address))}"
-        )
-    if is_awaited:
-        connection.execute(_SQL["await"], (row[0],))
-    return str(row[1])
-
-
-def _make(connection: psycopg.Connection, submission: Submission, digest: bytes) -> None:
-    identity = msgspec.json.encode(submission.identity).decode()
-    limits = msgspec.json.encode(submission.limits).decode()
-    values = (submission.name, identity, digest, submission.bundle, submission.engine, limits, submission.grace_s)
-    made = connection.execute(_SQL["make"], values).fetchone()
-    assert made is not None
-    run = made[0]
-    jobs = submission.identity.jobs
-    numbers, items = list(range(len(jobs))), [job[2] for job in jobs]
-    connection.execute(_SQL["add_jobs"], (run, numbers, list(submission.groups), items))
-    with connection.cursor() as cursor, cursor.copy(_SQL["copy_shards"]) as copy:
-        for shard in submission.shards:
-            copy.write_row(
-                (run, shard.no, shard.kind.value, shard.job_group, shard.modulus, shard.remainder, list(shard.apart),
-                 shard.first, shard.behind, shard.items, list(shard.needs), list(shard.after), shard.wave)
-            )  # fmt: skip
-    connection.execute(_SQL["count_waves"], (run, run))
-    connection.execute(
-        _SQL["note_demands"], (submission.is_gated, submission.names_secrets, submission.is_awaited, run)
-    )
-    connection.execute(_SQL["end_empty_jobs"], (run,))
-    connection.execute(_SQL["end_empty_run"], (run,))
-    connection.execute("SELECT pg_notify('bulk_shard', %s)", (str(run),))
-
-
-def is_taken(store: StoreConnection, name: str) -> bool:
-    """Return whether there is a run of that name."""
-    with store.using() as connection:
-        return connection.execute(_SQL["is_taken"], (name,)).fetchone() is not None
-
-
 def find(store: StoreConnection, name: str) -> StoredRun:
     """Return the run of that name.
 
@@ -274,16 +162,22 @@ def named(store: StoreConnection, name: str) -> StoredRun | None:
     return found[0] if found else None
 
 
+def numbered(store: StoreConnection, number: int) -> StoredRun | None:
+    """Return the run of that number; None where there is none. Other runs are not read, whatever is wrong with them."""
+    found = _read(store, None, number)
+    return found[0] if found else None
+
+
 def list_all(store: StoreConnection) -> list[StoredRun]:
     """Return all runs, the newest first."""
     return _read(store, None)
 
 
-def _read(store: StoreConnection, name: str | None) -> list[StoredRun]:
+def _read(store: StoreConnection, name: str | None, number: int | None = None) -> list[StoredRun]:
     fields = StoredRun.__struct_fields__[:-1]
     found = []
-    with store.using() as connection:
-        for row in connection.execute(_SQL["about"], (name, name)).fetchall():
+    with sound(), store.using() as connection:
+        for row in connection.execute(_SQL["about"], {"name": name, "number": number}).fetchall():
             counts: dict[int, dict[str, int]] = {}
             for job, word, items in connection.execute(_SQL["run_counts"], (row[0],)):
                 counts.setdefault(job, {})[word] = items
@@ -304,19 +198,37 @@ def participants(store: StoreConnection, run: int) -> list[Participant]:
 def steer(store: StoreConnection, run: StoredRun, verb: str, who: str, why: str = "") -> str:
     """Pause, resume or cancel a run, and record who did so; returns the state that the run has now.
 
+    What is paused or stopped already is so: whoever lost the answer may ask again.
+
     Raises:
         RunDirectoryError: the verb is not allowed in the state of the run.
+        UsageError: the run was forgotten.
     """
     state, allowed = _STEERING[verb]
     with store.transaction() as connection:
+        _hold(store, connection, run)
         changed = connection.execute(_SQL["set_state"], (state, redact(why), run.id, list(allowed))).fetchone()
-        result = state if changed else f"refused: the run is {run.state}"
+        if not changed:
+            run = numbered(store, run.id) or run
+            state = run.state
+        is_so = changed is not None or state == _DONE[verb]
+        result = state if is_so else f"refused: the run is {state}"
         note_action(connection, run, who, verb, {}, result)
         connection.execute("SELECT pg_notify('bulk_state', %s)", (str(run.id),))
-    if not changed:
+    if not is_so:
         why = f" ({run.why})" if run.why else ""
         raise RunDirectoryError(f"{run.name} is {run.state}{why}: it can't be {_DONE[verb]}")
     return state
+
+
+def _hold(store: StoreConnection, connection: psycopg.Connection, run: StoredRun) -> None:
+    """Keep everybody else from forgetting a run, or changing its row, until the transaction ends.
+
+    Raises:
+        UsageError: the run was forgotten since it was found.
+    """
+    if connection.execute(_SQL["hold"], (run.id,)).fetchone() is None:
+        raise UsageError(f"the store {store.address} has no run {run.name} any more: it was forgotten")
 
 
 def note_action(
@@ -337,11 +249,14 @@ def change_limits(
     """Change the limits in the row of a run, and record who asked for that; returns the new limits.
 
     An error that `change` raises is passed on, and nothing has changed then.
+
+    Raises:
+        UsageError: the run was forgotten since it was found.
     """
     with store.transaction() as connection:
-        row = connection.execute(_SQL["lock_limits"], (run.id,)).fetchone()
-        if row is None:
-            raise UsageError(f"the store {store.address} has no run {run.name} any more")
+        _hold(store, connection, run)
+        row = connection.execute(_SQL["limits"], (run.id,)).fetchone()
+        assert row is not None
         limits = change(row[0])
         connection.execute(_SQL["set_limits"], (msgspec.json.encode(limits).decode(), run.id))
         note_action(connection, run, who, "set", args, run.state)
@@ -367,9 +282,11 @@ def reopen(
 
     Raises:
         RunDirectoryError: workers are at work on the run, or on another one of the same manifest and items.
-        UsageError: items that succeeded would be reopened, and a job of the run makes its items from results.
+        UsageError: items that succeeded would be reopened, and a job of the run makes its items from results; or the
+            run was forgotten since it was found.
     """
     with store.unhurried(), store.transaction() as connection:
+        _hold(store, connection, run)
         if kinds & SUCCESSFUL and connection.execute(_SQL["is_made"], (run.id,)).fetchone():
             raise UsageError(
                 f"{run.name}: a job has its items from results of others: what succeeded can't be run again in a store"
@@ -395,6 +312,8 @@ def forget(store: StoreConnection, run: StoredRun) -> None:
 
     Raises:
         RunDirectoryError: workers are at work on the run.
+        UsageError: the run was forgotten since it was found.
     """
-    with store.unhurried(), store.using() as connection:
+    with store.unhurried(), store.transaction() as connection:
+        _hold(store, connection, run)
         connection.execute(_SQL["forget"], (run.id,))

@@ -21,12 +21,12 @@ from bulk.ledger import saved_files
 from bulk.ledger.records import Record
 from bulk.model import SUCCESSFUL, BodyFile
 from bulk.storage.private_files import open_directory, replacing, stopped
-from bulk.store import statements
+from bulk.store import sql
 from bulk.store.connections import StoreConnection
 from bulk.store.groups import array
 from bulk.store.holding import Holding
 
-_SQL = statements.load("saved")
+_SQL = sql.load("saved")
 
 PART_BYTES = 1024 * 1024
 """The size of a part before it is packed."""

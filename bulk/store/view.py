@@ -14,10 +14,10 @@ import zstandard
 from bulk.errors import RunDirectoryError
 from bulk.ledger.records import Minute, RunIdentity
 from bulk.model import OutcomeKind
-from bulk.store import statements
-from bulk.store.connections import StoreConnection
+from bulk.store import sql
+from bulk.store.connections import StoreConnection, damaged, sound
 
-_SQL = statements.load("view")
+_SQL = sql.load("view")
 
 EVERY_CHUNK = (0, 2**63 - 1)
 PAGE_ROWS = 5_000
@@ -60,7 +60,8 @@ class StoreView:
             found = connection.execute(_SQL["identity"], (self._run,)).fetchone()
         if found is None:
             raise RunDirectoryError(f"the store {self._store.address} does not have the run any more: it was forgotten")
-        return with_tuples(msgspec.convert(found[0], RunIdentity))
+        with sound():
+            return with_tuples(msgspec.convert(found[0], RunIdentity))
 
     def counts(self) -> dict[int, dict[str, int]]:
         """Return how many items ended how: job number -> outcome -> count. Jobs and outcomes without items are left
@@ -136,7 +137,7 @@ class StoreView:
         """
         parts: list[bytes] = []
         size = 0
-        with self._store.transaction() as connection, connection.cursor("newest") as cursor:
+        with sound(), self._store.transaction() as connection, connection.cursor("newest") as cursor:
             cursor.itersize = 100
             cursor.execute(_SQL["newest_chunks"], (self._run, self._shards, self._shards))
             for (data,) in cursor:
@@ -172,7 +173,7 @@ class _Chunks:
                 missing.append(number)
             self._bytes -= len(text)
         if missing:
-            with self._store.using() as connection:
+            with sound(), self._store.using() as connection:
                 for number, data in connection.execute(_SQL["chunks"], (self._run, missing)):
                     self._texts[number] = text = zstandard.decompress(data)
                     self._bytes += len(text)
@@ -181,7 +182,7 @@ class _Chunks:
         """Return one line of a chunk that was fetched."""
         line = self._texts[chunk][position : position + length] if chunk in self._texts else b""
         if len(line) != length or line[-1:] != b"\n":
-            raise RunDirectoryError("the store is damaged: it has an outcome without its line; restore it from a copy")
+            raise damaged("an outcome without its line")
         return line
 
 

@@ -11,7 +11,9 @@ from bulk.clock import Clock
 from bulk.cluster.engine_tag import engine_tag
 from bulk.cluster.submission import followed
 from bulk.errors import RunDirectoryError
+from bulk.report.timeline import merged
 from bulk.status import RunStatus, Silence
+from bulk.store import export, runs
 from tests.cluster.cluster import cluster, run_arguments
 from tests.crash.work import ORGANIZATION, Work
 from tests.e2e.support.platform import has_ended
@@ -42,8 +44,12 @@ def test_connections_that_drop_cost_moments(store_text: str, tmp_path: Path) -> 
         assert made.workers[0].poll() is None
 
 
-def test_a_run_that_became_complete_is_taken_home_by_the_same_command(store_text: str, tmp_path: Path) -> None:
-    """Who waited for it was killed, or could not write its results: nothing is sent again. The next is a new run."""
+@pytest.mark.parametrize("is_exported", [False, True])
+def test_a_run_that_became_complete_is_taken_home_by_the_same_command(
+    store_text: str, tmp_path: Path, is_exported: bool
+) -> None:
+    """Who waited for it was killed, or could not write its results, or was killed as they had got their name and not
+    yet a report: nothing is sent again. The next is a new run."""
     with cluster(store_text, tmp_path, FLEET, "--latency", "40", workers=1) as made:
         at = {"owner": ORGANIZATION, "repo": FLEET.repository(0), "content": "aA==", "message": "Add"}
         jobs = {"files": {"operation": "contents.put", "items": [{**at, "path": f"{n}.txt"} for n in range(6)]}}
@@ -54,30 +60,42 @@ def test_a_run_that_became_complete_is_taken_home_by_the_same_command(store_text
         with psycopg.connect(store_text, autocommit=True) as admin:
             complete = "SELECT FROM bulk.run WHERE state = 'complete'"
             assert comes_true(lambda: bool(admin.execute(complete).fetchall()))
+        if is_exported:
+            with connection_to(store_text) as store:
+                export.export(store, runs.list_all(store)[0], made.home.folder / "run", merged)
         for run_dir, outcome in (("run", "succeeded"), ("again", "unchanged")):
             ran = made.home.run("run", "manifest.yaml", "--store", store_text, "--run-dir", run_dir, "--yes")
             assert ran.exit_code == 0, ran.err
             assert {line["outcome"] for line in made.home.results(run_dir)} == {outcome}
+            assert (made.home.folder / run_dir / "report.html").is_file()
         assert made.effects() == 6
 
 
 def test_a_run_that_can_not_be_read_is_left_alone(store_text: str, tmp_path: Path) -> None:
-    """Its bundle is not there: a worker says so once in a while, and has time for other runs."""
+    """Its bundle is not there, or its row is damaged: a worker says so once in a while, and has time for other runs
+    (failures.md row 100). Whatever such a run is called, the worker stays in its own folder.
+    """
+    folder, elsewhere = tmp_path / "of-worker", tmp_path / "elsewhere"
     with cluster(store_text, tmp_path, FLEET, workers=0) as made:
-        place = StorePlace(store_text, tmp_path)
+        place, damaged = StorePlace(store_text, tmp_path), StorePlace(store_text, tmp_path)
         place.sql(
             "UPDATE run SET engine = %s, identity = jsonb_set(identity, '{base_url}', to_jsonb(%s::text))",
             engine_tag(),
             made.sandbox.base_url,
         )
-        worker = made.worker()
+        damaged.sql("UPDATE run SET identity = '{}' WHERE id = %s", damaged.run)
+        elsewhere.with_name(f"elsewhere-{place.run}").mkdir()
+        place.sql("UPDATE run SET name = %s WHERE id = %s", str(elsewhere), place.run)
+        worker = made.worker("--dir", str(folder))
         made.home.manifest(made.sandbox.base_url, {"reads": {"operation": "license.get", "items": [{}]}})
         ran = made.home.run("run", "manifest.yaml", "--store", store_text, "--yes", "--progress", "none")
         assert ran.exit_code == 0, ran.err
         worker.send_signal(signal.SIGTERM)
         _, err = worker.communicate(timeout=30)
         assert 1 <= err.count("has no bundle") <= 5
-        place.close()
+        assert 1 <= err.count("the store is damaged") <= 5
+        assert elsewhere.with_name(f"elsewhere-{place.run}").exists()
+        damaged.sql("DELETE FROM run WHERE id = %s", damaged.run)
 
 
 def test_a_store_that_is_put_right_again_ends_no_worker(store_text: str, tmp_path: Path) -> None:

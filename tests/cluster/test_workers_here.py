@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
+import psycopg
 import pytest
 
 from bulk.cluster.local import local_workers
@@ -17,9 +18,11 @@ from bulk.cluster.local.local_workers import LocalWorkers, Told
 from bulk.errors import RunStopped
 from bulk.store.address import StoreAddress
 from bulk.store.connections import StoreConnection
+from bulk.store.server.shared_server import looked_at
 from tests.cluster.cluster import Cluster, cluster
 from tests.crash.work import Work, nothing_lost_or_doubled, nothing_misreported, saved_files_are_whole
 from tests.e2e.support.platform import Process, wait_for
+from tests.store.places import comes_true
 
 WORK = Work(files=70, organizations=10, snapshots=10, refused=3)
 FAULTS = ("--fault", "drop-after=0.1", "--fault", "error-after=0.05", "--latency", "60")
@@ -96,6 +99,23 @@ def test_whatever_is_killed_the_same_command_goes_on(tmp_path: Path) -> None:
         saved_files_are_whole(WORK, made.home.folder / "run")
         assert not any(processes(made).values())
         assert not (made.home.folder / "run.store").exists()
+
+
+def test_the_same_command_has_a_duration_of_its_own(tmp_path: Path) -> None:
+    """A run that was killed, and goes on after its `max_duration`, is not stopped for that (failures.md row 101)."""
+    command_line = (*RUN, "--max-duration", "1h")
+    with here(tmp_path) as made:
+        with made.home.running(*command_line) as command:
+            made.wait_for_effects(4)
+            kill(command.pid)
+            ended(command)
+        assert comes_true(lambda: not any(processes(made).values()))
+        with looked_at(made.home.folder / "run.store") as place:
+            assert place is not None
+            with psycopg.connect(place.store()) as admin:
+                admin.execute("UPDATE bulk.run SET began_at = began_at - interval '2 hours'")
+        ran = made.home.run(*command_line)
+        assert ran.exit_code in (1, 6), ran.err
 
 
 def test_without_a_database_nothing_begins(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from bulk.cluster.stored_limits import as_submitted
 from bulk.ledger.records import RunIdentity
 from bulk.manifest.manifest import Limits
 from bulk.report.timeline import merged
-from bulk.store import address, runs
+from bulk.store import address, runs, submissions
 from bulk.store.connections import StoreConnection
 from bulk.store.export import export
 from bulk.store.holding import Holding, Span
@@ -65,7 +65,7 @@ class StorePlace:
         self.identity = RunIdentity(
             self.name, whose.base_url, whose.vendor, f"{self.name:a<64}", whose.items_digest, whose.jobs
         )
-        submission = runs.Submission(
+        submission = submissions.Submission(
             name=self.name,
             identity=self.identity,
             bundle=b"",
@@ -77,7 +77,7 @@ class StorePlace:
         )
         self.in_use: list[Leases | StoreLedger] = []
         with connection_to(text) as store:
-            runs.submit(store, submission)
+            submissions.submit(store, submission)
             self.run = runs.find(store, self.name).id
 
     def sql(self, query: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -21,12 +21,12 @@ class Cut(Enum):
 
 
 class Link:
-    """A port that leads to a server. `next_cut` is obeyed once, by the next bytes that a client sends. `is_pooler`: it
-    leaves out the settings that a client begins its session with."""
+    """A port that leads to a server. `next_cut` is obeyed once, by the next bytes that a client sends and that hold
+    `next_place`. `is_pooler`: it leaves out the settings that a client begins its session with."""
 
     def __init__(self, path: str) -> None:
         self._target, self.is_pooler = path, False
-        self.next_cut = Cut.NONE
+        self.next_cut, self.next_place = Cut.NONE, b""
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._sockets: list[socket.socket] = []
@@ -50,7 +50,9 @@ class Link:
                 self._passes.wait()
                 if self.is_pooler:
                     data = without_settings(data)
-                cut, self.next_cut = self.next_cut, Cut.NONE
+                cut = Cut.NONE
+                if self.next_place in data:
+                    cut, self.next_cut = self.next_cut, Cut.NONE
                 if cut is Cut.REQUEST:
                     break
                 if cut is Cut.ANSWER:

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from bulk.cli.app import main
 from bulk.cluster.local.folder_beside import is_at_home
 from bulk.errors import RunDirectoryError
 from bulk.ledger import rows
@@ -241,3 +242,79 @@ def test_a_place_that_can_not_be_is_refused(place, tmp_path, monkeypatch, name):
     with pytest.raises(RunDirectoryError, match="--run-dir"):
         exported(place, Path(name))
     assert list((tmp_path / "empty").iterdir()) == []
+
+
+def completed(place: StorePlace) -> None:
+    """All of the run is done: one item failed, and the first write of the first job may still arrive."""
+    leases = place.leases()
+    ledger = place.opened(leases=leases)
+    for group in groups():
+        ledger.commit(group, STATUS)
+    for no in range(len(SHARDS)):
+        assert leases.finish(Lease(place.run, no, ledger.holding.epoch_of(no))) is Ended.DONE
+
+
+def test_what_is_exported_is_one_moment(place, tmp_path):
+    """A run that was complete when it was found, and is done again before it is read, is no complete run: what its
+    workers go on with is nobody else's, and it is not told as a success (failures.md row 94)."""
+    completed(place)
+    with connection_to(place.text) as store, connection_to(place.text) as another:
+        found = runs.find(store, place.name)
+        runs.reopen(another, found, RETRIED, "somebody")
+        status = export.export(store, found, tmp_path / "out", merged)
+        assert (found.state, status.state) == ("complete", "stopped")
+        assert f"bulk resume {place.name}" in LedgerView(tmp_path / "out").elsewhere()
+        runs.forget(another, runs.find(another, place.name))
+        with pytest.raises(RunDirectoryError, match="was forgotten"):
+            export.export(store, found, tmp_path / "again", merged)
+
+
+DAMAGES = {
+    "identity": "UPDATE run SET identity = '{{}}' WHERE id = {run}",
+    "limits": "UPDATE run SET limits = '[1]' WHERE id = {run}",
+    "status, no JSON": "UPDATE participant SET status = 'x' WHERE run = {run}",
+    "status, no status": "UPDATE participant SET status = '[]' WHERE run = {run}",
+    "lines, not packed": "UPDATE chunk SET data = 'x' WHERE run = {run}",
+    "lines, too short": "UPDATE outcome SET length = length + 100000 WHERE run = {run}",
+    "lines, elsewhere": "UPDATE outcome SET position = position + 1 WHERE run = {run}",
+    "word": "UPDATE outcome SET outcome = 99 WHERE run = {run}",
+    "job": "UPDATE outcome SET job = 99 WHERE run = {run} AND job = 1 AND idx = 0",
+    "outcomes": "DELETE FROM outcome WHERE run = {run} AND idx = 3",
+    "counts": "UPDATE count SET items = items + 1 WHERE run = {run}",
+    "action": "INSERT INTO action (run, at, who, verb, args, result) VALUES ({run}, 1, 'x', 'y', 'no JSON', 'z')",
+    "intent": "UPDATE intent SET effect = 'none of ours' WHERE run = {run}",
+    "before": "UPDATE intent SET before = 'no JSON' WHERE run = {run}",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_was_not_written_so_is_damage(place, tmp_path, capsys, damage):
+    """Whatever is wrong with the rows of a run: it is not exported as if it were whole, exit 5, and the store is named
+    as the cause (failures.md row 100)."""
+    completed(place)
+    place.sql(DAMAGES[damage].format(run=place.run))
+    told = (place.name, "--store", place.text)
+    assert main(["export", *told, "--run-dir", str(tmp_path / "out")]) == 5
+    assert "the store is damaged: it has" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    for command in ("status", "retry"):
+        assert main([command, *told]) in (0, 5)
+        said = capsys.readouterr().err
+        assert "bug" not in said
+        assert "the same command goes on" not in said
+    place.sql("DELETE FROM run WHERE id = %s", place.run)
+
+
+def test_who_is_killed_before_the_reports_goes_on_with_them(place, tmp_path, capsys):
+    """The directory has its name as soon as its results are whole: the same command writes what is missing, and no
+    other moment of the run is taken for this one (failures.md row 49)."""
+    completed(place)
+    exported(place, tmp_path / "out")
+    again = ("export", place.name, "--store", place.text, "--run-dir", str(tmp_path / "out"))
+    place.sql("UPDATE run SET ended_at = ended_at + interval '1 microsecond' WHERE id = %s", place.run)
+    assert main([*again]) == 5
+    place.sql("UPDATE run SET ended_at = ended_at - interval '1 microsecond' WHERE id = %s", place.run)
+    assert main([*again]) == 0
+    assert (tmp_path / "out" / "report.html").is_file()
+    assert main([*again]) == 5
+    assert "is there already" in capsys.readouterr().err

@@ -208,15 +208,17 @@ def test_the_janitor_settles_what_nobody_else_does(place):
         two.tidy()
         run = runs.find(store, place.name)
         assert run.state == "paused"
+        assert runs.steer(store, run, "pause", "me") == "paused", "it is so"
         assert runs.steer(store, run, "resume", "me") == "running"
         assert runs.steer(store, run, "stop", "me") == "stopping"
         two.tidy()
         run = runs.find(store, place.name)
         assert run.state == "stopped"
+        assert runs.steer(store, run, "stop", "me") == "stopped"
         with pytest.raises(RunDirectoryError, match="is stopped: it can't be paused"):
             runs.steer(store, run, "pause", "me")
     verbs = place.sql("SELECT verb, result FROM action WHERE run = %s ORDER BY at", place.run)
-    assert [verb for verb, _ in verbs] == ["pause", "resume", "stop", "pause"]
+    assert [verb for verb, _ in verbs] == ["pause", "pause", "resume", "stop", "stop", "pause"]
 
 
 def test_a_worker_that_leaves_is_listed_only_where_it_worked(place):

@@ -5,24 +5,28 @@ import threading
 import msgspec
 import pytest
 
+from bulk.cli.app import main
+from bulk.clock import Clock
 from bulk.errors import RunDirectoryError, RunStopped, UsageError
+from bulk.ledger.directory import names_at
 from bulk.ledger.records import Minute
 from bulk.model import OutcomeKind
-from bulk.store import bundles, runs
+from bulk.store import bundles, runs, submissions
 from bulk.store.export import end_wait
 from bulk.store.holding import Holding
 from bulk.store.leases import Kind, Lease, Shard
 from bulk.store.ledger import StoreLedger
 from bulk.store.view import StoreView
 from tests.ledger.samples import STATUS, identity, record
-from tests.store.places import ENGINE, NAMES, StorePlace, connection_to, ranges
+from tests.store.places import ENGINE, NAMES, StorePlace, comes_true, connection_to, ranges
+from tests.store.proxy import Cut, link_to
 
 
-def submission(name: str, digest: str, shards: list[Shard], **more) -> runs.Submission:
+def submission(name: str, digest: str, shards: list[Shard], **more) -> submissions.Submission:
     """A run of that name, of the manifest with that digest."""
     whose = identity(name=name, manifest_digest=f"{digest:a<64}")
     given = {"bundle": b"", "engine": ENGINE, "limits": {"concurrency": 8}, "grace_s": 1.0, "groups": [0, 1], **more}
-    return runs.Submission(name=name, identity=whose, shards=shards, **given)
+    return submissions.Submission(name=name, identity=whose, shards=shards, **given)
 
 
 def test_the_same_manifest_is_one_run(shared_store):
@@ -32,7 +36,7 @@ def test_the_same_manifest_is_one_run(shared_store):
 
     def submit(name: str) -> None:
         with connection_to(shared_store) as store:
-            got.append(runs.submit(store, submission(name, digest, shards)))
+            got.append(submissions.submit(store, submission(name, digest, shards)))
 
     threads = [threading.Thread(target=submit, args=(f"{digest}-{number}",)) for number in range(6)]
     for thread in threads:
@@ -55,14 +59,14 @@ def test_a_bundle_stays_as_long_as_a_run_has_it(shared_store, tmp_path):
     with connection_to(shared_store) as store, connection_to(shared_store) as another:
 
         def submitted(name: str) -> runs.StoredRun:
-            runs.submit(store, submission(name, name, shards, bundle=bundle))
+            submissions.submit(store, submission(name, name, shards, bundle=bundle))
             return runs.find(store, name)
 
         bundle = bundles.upload(store, tmp_path, ["manifest.yaml"])
         runs.forget(another, submitted(f"{digest}-a"))
         with pytest.raises(RunStopped, match=r"went with another run .* the same command goes on"):
             submitted(f"{digest}-b")
-        assert not runs.is_taken(store, f"{digest}-b")
+        assert not submissions.is_taken(store, f"{digest}-b")
         bundles.upload(store, tmp_path, ["manifest.yaml"])
         earlier = submitted(f"{digest}-a")
         with store.transaction():  # the run is made, and not yet there for others
@@ -71,7 +75,7 @@ def test_a_bundle_stays_as_long_as_a_run_has_it(shared_store, tmp_path):
             thread.start()
             thread.join(0.3)
         thread.join()
-        assert not runs.is_taken(store, f"{digest}-a")
+        assert not submissions.is_taken(store, f"{digest}-a")
         assert bundles.download(store, bundle, tmp_path / "target") == ["manifest.yaml"]
 
 
@@ -80,13 +84,13 @@ def test_a_name_belongs_to_one_manifest(shared_store):
     name, digest = next(NAMES), next(NAMES)
     shards = ranges(((0, 0, 1),))
     with connection_to(shared_store) as store:
-        assert runs.submit(store, submission(name, digest, shards)) == (name, True)
+        assert submissions.submit(store, submission(name, digest, shards)) == (name, True)
         with pytest.raises(RunDirectoryError, match=f"name this one otherwise, or forget that one: bulk forget {name}"):
-            runs.submit(store, submission(name, f"{digest}-other", shards))
-        assert runs.submit(store, submission(f"{name}-b", digest, shards)) == (name, False)
+            submissions.submit(store, submission(name, f"{digest}-other", shards))
+        assert submissions.submit(store, submission(f"{name}-b", digest, shards)) == (name, False)
         with store.using() as connection:
             connection.execute("UPDATE run SET state = 'complete' WHERE name = %s", (name,))
-        assert runs.submit(store, submission(f"{name}-b", digest, shards)) == (f"{name}-b", True)
+        assert submissions.submit(store, submission(f"{name}-b", digest, shards)) == (f"{name}-b", True)
         with pytest.raises(UsageError, match=f"did you mean {name}"):
             runs.find(store, f"{name}x")
         with pytest.raises(UsageError, match="bulk runs --store"):
@@ -108,7 +112,7 @@ def test_who_waits_for_a_run_gets_it_until_it_is_at_home(shared_store):
     with connection_to(shared_store) as store, store.using() as connection:
 
         def got(number: int, **more: bool) -> str:
-            found, _ = runs.submit(store, submission(f"{name}-{number}", digest, shards, **more))
+            found, _ = submissions.submit(store, submission(f"{name}-{number}", digest, shards, **more))
             connection.execute("UPDATE run SET state = 'complete' WHERE name = %s", (found,))
             return found.removeprefix(f"{name}-")
 
@@ -122,11 +126,11 @@ def test_a_run_without_items_is_complete_at_once(shared_store):
     """There is nothing to wait for, and jobs without items hold nobody up."""
     name = next(NAMES)
     with connection_to(shared_store) as store:
-        runs.submit(store, submission(name, name, []))
+        submissions.submit(store, submission(name, name, []))
         assert runs.find(store, name).state == "complete"
         other = next(NAMES)
         shard = Shard(no=0, kind=Kind.RANGE, job_group=1, behind=2, items=2, needs=(0,))
-        runs.submit(store, submission(other, other, [shard]))
+        submissions.submit(store, submission(other, other, [shard]))
         run = runs.find(store, other).id
         with store.using() as connection:
             found = connection.execute("SELECT no, state FROM job WHERE run = %s ORDER BY no", (run,)).fetchall()
@@ -139,7 +143,7 @@ def test_what_is_submitted_is_whole_or_not_there(shared_store):
     twice = [Shard(no=0, kind=Kind.RANGE, job_group=0, items=1)] * 2
     with connection_to(shared_store) as store:
         with pytest.raises(ValueError, match="duplicate key"):
-            runs.submit(store, submission(name, name, twice))
+            submissions.submit(store, submission(name, name, twice))
         with pytest.raises(UsageError):
             runs.find(store, name)
 
@@ -192,7 +196,7 @@ def test_a_retry_waits_for_another_run_of_the_same(shared_store, tmp_path):
         first = runs.find(store, place.name)
         assert first.state == "complete"
         again = submission(f"{place.name}-again", "", place.shards)
-        runs.submit(store, msgspec.structs.replace(again, identity=place.identity))
+        submissions.submit(store, msgspec.structs.replace(again, identity=place.identity))
         with pytest.raises(RunDirectoryError, match=r"another run of the same manifest .* bulk runs --store"):
             runs.reopen(store, first, {OutcomeKind.FAILED}, "me")
         runs.forget(store, runs.find(store, f"{place.name}-again"))
@@ -214,3 +218,67 @@ def test_a_forgotten_run_is_known_nowhere(shared_store, tmp_path):
     with pytest.raises(RunDirectoryError):
         ledger.commit([record(0)])
     place.close()
+
+
+def test_two_manifests_of_one_name_at_the_same_moment(shared_store, tmp_path, capsys):
+    """Names are made from the time: where another manifest has got the name meanwhile, this one gets the next
+    (failures.md row 85)."""
+    manifest = tmp_path / f"{next(NAMES)}.yaml"
+    item = f"{{owner: a, repo: {manifest.stem}}}"
+    manifest.write_text(f"{{version: 1, jobs: {{reads: {{operation: readme.get, items: [{item}]}}}}}}\n")
+    now = Clock().now()
+    taken = [next(names_at(manifest.stem, now + seconds)) for seconds in range(60)]
+    are_made = threading.Event()
+
+    def make_and_commit_when_waited_for() -> None:
+        waits = "SELECT FROM pg_locks WHERE NOT granted"
+        with (
+            connection_to(shared_store) as store,
+            connection_to(shared_store) as looking,
+            store.transaction() as connection,
+            looking.using() as watched,
+        ):
+            for name in taken:
+                submissions._make(connection, submission(name, name, []), name.encode())
+            are_made.set()
+            assert comes_true(lambda: watched.execute(waits).fetchone() is not None)
+
+    thread = threading.Thread(target=make_and_commit_when_waited_for)
+    thread.start()
+    assert are_made.wait(60.0)
+    platform = ("--base-url", "https://code.example.com/api/v3")
+    assert main(["submit", str(manifest), "--store", shared_store, *platform]) == 0, capsys.readouterr().err
+    thread.join()
+    assert capsys.readouterr().out.strip().removesuffix("-2") in taken
+
+
+@pytest.mark.parametrize("cut", [Cut.REQUEST, Cut.ANSWER])
+def test_what_is_said_of_a_submission_is_so(shared_store, cut):
+    """The connection is cut at the very end: where the run was made, that is found out, because the same command could
+    begin a second one as soon as this one is complete (failures.md row 82)."""
+    name, shards = next(NAMES), ranges(((0, 0, 4), (1, 0, 4)))
+    with link_to(shared_store) as (link, text), connection_to(text) as store:
+        link.next_place, link.next_cut = b"COMMIT", cut
+        if cut is Cut.ANSWER:
+            assert submissions.submit(store, submission(name, name, shards)) == (name, True)
+        else:
+            with pytest.raises(RunStopped, match="the same command goes on"):
+                submissions.submit(store, submission(name, name, shards))
+        assert store.made == 2
+        assert submissions.is_taken(store, name) == (cut is Cut.ANSWER)
+
+
+def test_what_is_asked_of_a_run_that_has_just_been_forgotten(shared_store, tmp_path):
+    """Whoever found the run a moment earlier is told so, whatever he asks for, and nothing else is blamed."""
+    place = StorePlace(shared_store, tmp_path)
+    with connection_to(shared_store) as store:
+        found = runs.find(store, place.name)
+        runs.forget(store, found)
+        for ask in (
+            lambda: runs.forget(store, found),
+            lambda: runs.steer(store, found, "pause", "me"),
+            lambda: runs.reopen(store, found, {OutcomeKind.FAILED}, "me"),
+            lambda: runs.change_limits(store, found, lambda limits: limits, "me", {}),
+        ):
+            with pytest.raises(UsageError, match=f"has no run {place.name} any more"):
+                ask()

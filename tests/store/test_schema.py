@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from bulk.errors import RunDirectoryError, RunStopped, UsageError
-from bulk.store import schema, statements
+from bulk.store import schema, sql
 from bulk.store.leases import Leases
 from bulk.store.ledger import StoreLedger
 from tests.ledger.samples import STATUS, intent, record
@@ -17,7 +17,7 @@ from tests.store.places import ENGINE, StorePlace, connection_to
 from tests.store.postgres import new_database, new_store
 
 ROOT = Path(__file__).parents[2]
-LOADED = re.compile(r"""statements\.load\("(\w+)"\)""")
+LOADED = re.compile(r"""\bsql\.load\("(\w+)"\)""")
 
 
 def test_every_statement_is_used() -> None:
@@ -30,7 +30,7 @@ def test_every_statement_is_used() -> None:
     unused, found = [], 0
     for name in files:
         users = "".join(source for source in sources if name in LOADED.findall(source))
-        named = list(statements.load(name))
+        named = list(sql.load(name))
         found += len(named)
         unused += [f"{name}.{each}" for each in named if f'"{each}"' not in users]
     code = "".join(text for name, text in files.items() if name != "grants")

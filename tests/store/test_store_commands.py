@@ -213,8 +213,9 @@ def test_an_export_is_a_run_directory_and_a_forgotten_run_is_gone(place, tmp_pat
     assert "2 succeeded" in capsys.readouterr().out
     assert main(["status", str(run_dir)]) == 0
     assert "stopped" in capsys.readouterr().out
+    (run_dir / "report.html").unlink()
     assert main(["export", place.name, "--store", place.text]) == 5
-    assert "is there already" in capsys.readouterr().err
+    assert "is there already" in capsys.readouterr().err, "the run has gone on since"
     assert main(["forget", place.name, "--store", place.text]) == 2
     assert main(["forget", place.name, "--store", place.text, "--yes"]) == 5
     assert "workers are at work on it" in capsys.readouterr().err

@@ -64,9 +64,12 @@ def workers_of(
 
 
 async def to_its_end(
-    name: str, store: StoreConnection, display: Display, workers: LocalWorkers, who: str
+    name: str, store: StoreConnection, display: Display, workers: LocalWorkers, who: str, *, is_new: bool
 ) -> runs.StoredRun:
     """Have the workers do a run, and show where it stands; returns the run as it was when it ended or was paused.
+
+    Args:
+        is_new: whether this command has begun the run; else it is resumed, with a `max_duration` of its own.
 
     Raises:
         Interrupted: a signal came; requests in flight have ended, and the same command goes on with the run.
@@ -75,7 +78,7 @@ async def to_its_end(
     run = await anyio.to_thread.run_sync(runs.find, store, name)
     if run.state == runs.COMPLETE:
         return run
-    if run.state != runs.RUNNING:
+    if run.state != runs.RUNNING or not is_new:
         await anyio.to_thread.run_sync(runs.steer, store, run, "resume", who)
     signals: list[int] = []
     failures: list[BulkError] = []

@@ -9,11 +9,11 @@ from bulk.cluster.budgets import decoded
 from bulk.errors import UNDECODABLE
 from bulk.serve.shares import RunShards, Shares, Work, Worker
 from bulk.status import RunStatus
-from bulk.store import statements
+from bulk.store import sql
 from bulk.store.connections import StoreConnection
 from bulk.store.runs import Participant
 
-_SQL = statements.load("overview")
+_SQL = sql.load("overview")
 
 _TAGGED = re.compile(r"(.*) ([0-9a-f]{24})")
 SILENT_S = 30.0

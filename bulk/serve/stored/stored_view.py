@@ -12,12 +12,12 @@ from bulk.ledger.records import Action, Minute, RunIdentity
 from bulk.ledger.view import CUT_BYTES, Cut
 from bulk.report.timeline import MINUTE_S, Sample, read_minutes
 from bulk.serve.run_data import Place
-from bulk.store import statements
-from bulk.store.connections import StoreConnection
+from bulk.store import sql
+from bulk.store.connections import StoreConnection, sound
 from bulk.store.runs import StoredRun
 from bulk.store.view import StoreView
 
-_SQL = statements.load("overview")
+_SQL = sql.load("overview")
 
 MOST_BYTES = 64 * 1024 * 1024
 """The most bytes of lines of one page that are in memory."""
@@ -70,10 +70,11 @@ class StoredView(StoreView):
         """Return the actions of people on the run, in order."""
         with self._store.using() as connection:
             found = connection.execute(_SQL["actions"], (self._run,)).fetchall()
-        return [
-            Action(at=at, who=who, verb=verb, args=msgspec.json.decode(args), result=result)
-            for at, who, verb, args, result in found
-        ]
+        with sound():
+            return [
+                Action(at=at, who=who, verb=verb, args=msgspec.json.decode(args), result=result)
+                for at, who, verb, args, result in found
+            ]
 
     def tallies(self) -> Mapping[int, object] | None:
         """Return None, because a store keeps no tallies."""

@@ -20,5 +20,9 @@ SELECT i.job, i.idx, i.method, i.path, i.before, i.effect, i.sent_at FROM intent
 -- name: planned
 SELECT began_platform FROM run WHERE id = %s
 
+-- name: awaited_export
+SELECT 1 FROM run WHERE awaited AND state = 'complete'
+    AND extract(epoch FROM began_at)::float8 = %s AND extract(epoch FROM ended_at)::float8 = %s
+
 -- name: end_wait
 UPDATE run SET awaited = false WHERE id = %s

@@ -9,6 +9,12 @@ UPDATE run SET awaited = true WHERE id = %s
 -- name: is_taken
 SELECT 1 FROM run WHERE name = %s
 
+-- name: hold_name
+SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))
+
+-- name: was_made
+SELECT 1 FROM run WHERE name = %s AND identity_digest = %s
+
 -- name: make
 SELECT make_run(%s, %s, %s, %s, %s, %s, %s)
 
@@ -71,7 +77,9 @@ SELECT r.id, r.name, r.identity, r.bundle, r.engine, r.limits,
     (SELECT coalesce(sum((convert_from(p.status, 'UTF8')::jsonb ->> 'requests')::bigint), 0)::bigint
         FROM participant p WHERE p.run = r.id),
     r.names_secrets
-FROM run r WHERE (%s::text IS NULL OR r.name = %s) ORDER BY r.began_at DESC, r.id DESC
+FROM run r
+WHERE (%(name)s::text IS NULL OR r.name = %(name)s) AND (%(number)s::bigint IS NULL OR r.id = %(number)s)
+ORDER BY r.began_at DESC, r.id DESC
 
 -- name: run_waves
 SELECT j.no, j.open_wave, j.waves, extract(epoch FROM j.opens_at)::float8
@@ -88,8 +96,11 @@ UPDATE run SET state = %s, why = %s WHERE id = %s AND state = ANY (%s::text[]) R
 INSERT INTO action (run, at, who, verb, args, result)
 VALUES (%s, extract(epoch FROM clock_timestamp())::float8, %s, %s, %s, %s)
 
--- name: lock_limits
-SELECT limits FROM run WHERE id = %s FOR NO KEY UPDATE
+-- name: hold
+SELECT 1 FROM run WHERE id = %s FOR NO KEY UPDATE
+
+-- name: limits
+SELECT limits FROM run WHERE id = %s
 
 -- name: set_limits
 UPDATE run SET limits = %s WHERE id = %s

@@ -10,7 +10,9 @@ FROM job j WHERE j.run = %s ORDER BY j.no
 SELECT job, idx FROM outcome WHERE run = %s AND shard = %s
 
 -- name: shared_state
-SELECT r.state, r.why, r.limits, extract(epoch FROM clock_timestamp() - r.began_at)::float8,
+SELECT r.state, r.why, r.limits, extract(epoch FROM clock_timestamp())::float8 - greatest(
+        extract(epoch FROM r.began_at)::float8, (SELECT max(a.at) FROM action a
+            WHERE a.run = r.id AND a.verb IN ('resume', 'retry', 'approve') AND a.result = 'running')),
     (SELECT count(DISTINCT s.owner) FROM shard s WHERE s.run = r.id AND s.lease_until > clock_timestamp()),
     (SELECT count(*) FROM shard s WHERE s.run = r.id AND NOT s.done),
     (SELECT coalesce(sum(greatest(s.items, 0)), 0)::bigint FROM shard s WHERE s.run = r.id AND NOT s.done AND s.owner IS NULL),

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from tests.cluster.cluster import Cluster, cluster
 from tests.crash.work import ORGANIZATION, Work
 from tests.serve.conftest import Asker, asking
@@ -65,3 +67,26 @@ def test_what_is_set_holds_for_all_workers(store_text: str, tmp_path: Path) -> N
         verbs = [(each["verb"], each["args"]) for each in page(asker, name)["actions"]]
         assert verbs[0] == ("set", {"concurrency": "2"})
         assert ("set", {"concurrency": "8", "failures": "none"}) in verbs
+
+
+def test_a_resume_has_a_duration_of_its_own(store_text: str, tmp_path: Path) -> None:
+    """A run that `max_duration` has stopped goes on when it is resumed, and so does one that is retried long after: as
+    on one machine, the time counts from then on (failures.md row 101)."""
+    at = {"owner": ORGANIZATION, "repo": READS.repository(0)}
+    jobs = {"reads": {"operation": "readme.get", "items": [at, {"owner": ORGANIZATION, "repo": "gone"}]}}
+    with cluster(store_text, tmp_path, READS, workers=0) as made:
+        made.home.manifest(made.sandbox.base_url, jobs, limits={"max_duration": "1h", "settle": "1s"})
+        name = made.home.run("submit", "manifest.yaml", "--store", store_text).out.strip()
+        of_run = (name, "--store", store_text)
+
+        def watched() -> str:
+            return made.home.run("watch", *of_run, "--progress", "none").err
+
+        with psycopg.connect(store_text, autocommit=True) as admin:
+            admin.execute("UPDATE bulk.run SET began_at = began_at - interval '2 hours'")
+            made.worker()
+            assert "is stopped: limits.max_duration is over" in watched()
+            for verb in ("resume", "retry"):
+                assert made.home.run(verb, *of_run).exit_code == 0
+                assert "is complete" in watched()
+                admin.execute("UPDATE bulk.action SET at = at - 7200.0")

@@ -27,20 +27,21 @@ def export(run: str, store: str, run_dir: Path | None) -> int:
         from bulk.ledger.view import LedgerView
         from bulk.report.exploration import explore
         from bulk.report.fold import fold
-        from bulk.report.report_files import write_reports
+        from bulk.report.report_files import HTML_NAME, write_reports
         from bulk.report.timeline import merged
         from bulk.store import runs
-        from bulk.store.export import end_wait
+        from bulk.store.export import end_wait, is_export_of
         from bulk.store.export import export as write
 
         target = RUNS / run if run_dir is None else run_dir
         found = runs.find(connection, run)
         with at_work(f"writing {target}"):
-            write(connection, found, target, merged)
+            is_left = is_export_of(found, target) and not (target / HTML_NAME).is_file()  # by a command that was killed
+            is_complete = is_left or write(connection, found, target, merged).state == runs.COMPLETE
             view = LedgerView(target)
             report = fold(view)
             write_reports(report, target, explore(view, report))
-        if found.state == runs.COMPLETE:
+        if is_complete:
             with contextlib.suppress(BulkError):  # a reader may export, and not say that it is done
                 end_wait(connection, found)
     output.out(str(target))

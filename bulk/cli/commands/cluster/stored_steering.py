@@ -33,16 +33,13 @@ def steer(run: str, address: str, verb: str, accepted: AbstractSet[int] = frozen
         if verb == "resume":
             refuse_closed(found, next_command(found, address))
         state = runs.steer(store, found, verb, stored.who(), _WHY.get(verb, ""))
-    output.say(f"{run} is {state}{_NEXT[verb].format(run=shlex.quote(run), store=shlex.quote(address))}")
+    ends = ": what is in flight ends first" if state in ("pausing", "stopping") else ""
+    after = "" if verb == "resume" else f"; bulk resume {shlex.quote(run)} --store {shlex.quote(address)}"
+    output.say(f"{run} is {state}{ends}{after}")
     return 0
 
 
 _WHY = {"pause": "it was paused by `bulk pause`", "stop": "it was stopped by `bulk stop`"}
-_NEXT = {
-    "pause": ": what is in flight ends first; bulk resume {run} --store {store}",
-    "stop": ": what is in flight ends first; bulk resume {run} --store {store}",
-    "resume": "",
-}
 
 
 def retry(run: str, address: str, again: "Again") -> int:

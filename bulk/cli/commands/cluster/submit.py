@@ -75,9 +75,9 @@ def run_in_store(
     with stored.opened(store, "run") as connection:
         from bulk.cluster import submission
         from bulk.store import runs
-        from bulk.store.export import try_place
+        from bulk.store.export import is_awaited_export, try_place
 
-        if run_dir is not None:
+        if run_dir is not None and not is_awaited_export(connection, run_dir):
             try_place(run_dir)
 
         async def wait(shown: "Display") -> tuple[submission.Submitted, runs.StoredRun]:

@@ -143,7 +143,10 @@ def _report(
                     note = output.say if progress == "none" else shown.note  # what a worker says is never lost
                     workers = local_run.workers_of(read, count, beside, another, note, _WORKER)
                     who = stored.who()
-                    run = event_loop.run(lambda: local_run.to_its_end(submitted.name, store, shown, workers, who))
+                    is_new = submitted.is_new
+                    run = event_loop.run(
+                        lambda: local_run.to_its_end(submitted.name, store, shown, workers, who, is_new=is_new)
+                    )
             if run.state != runs.COMPLETE:
                 raise _stopped(run, run_dir)
             report = submission.taken_home(store, run, run_dir, submitted.notes)
