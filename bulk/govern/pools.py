@@ -23,6 +23,8 @@ ERRORS = 8
 """After this many requests in a row without a good answer (count), other members go first that have met fewer."""
 MOST_AGAIN = 10
 """An item that has sent more requests than this is not begun anew, as they would all be in vain (count)."""
+MOST_SETTLING = 40
+"""The same for one that settles a lost write: otherwise its lane waits until the member gives good answers again."""
 
 
 # Python 3.11 looks a member of an enumeration up through a descriptor, forty times slower than a name
@@ -93,13 +95,13 @@ class Pool:
             with anyio.move_on_after(LOOK_S):
                 return await self._governor.permit(queue)
 
-    def leave(self, queue: PermitQueue, requests: int) -> None:
+    def leave(self, queue: PermitQueue, requests: int, *, is_settling: bool = False) -> None:
         """Raise MemberStuck if an item that began with the member of `queue` and has sent `requests` requests (count)
-        should begin anew with another member."""
-        if requests > MOST_AGAIN:
+        should begin anew with another member; `is_settling`: it reads what became of a lost write."""
+        if requests > (MOST_SETTLING if is_settling else MOST_AGAIN):
             return
         others = [other for other in self._queues if other is not queue and not self._is_stuck(other)]
-        if self._is_stuck(queue) and others:
+        if not is_settling and others and self._is_stuck(queue):
             raise MemberStuck
         if queue.errors >= ERRORS and not all(map(self._is_held, others)):
             raise MemberStuck

@@ -203,8 +203,8 @@ class RequestSender:
 
     async def _permit(self, context: RequestContext) -> Permit:
         self.step_aside(context.tally)
-        if context.queue.errors and context.pool is not None and not context.is_bound:
-            context.pool.leave(context.queue, context.tally.requests)
+        if context.queue.errors:
+            context.leave_member()
         return self._governor.permit_nowait(context.queue, context.is_settling) or await self._waited_for(context)
 
     async def _waited_for(self, context: RequestContext) -> Permit:

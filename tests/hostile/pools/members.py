@@ -31,7 +31,8 @@ class Member:
     Attributes:
         pays: the budget that pays. shown, asked: of which budget headers, and `/rate_limit`, speak.
         user: its number; None: `GET /user` is not for it, as for an installation.
-        instead: before anything is charged. refuses: what was charged is refused so.
+        instead: before anything is charged. refuses: what was charged is refused so. hides: what was done is answered
+            so.
         spent_before: what others have taken when the run begins (count). date_s: how far its `Date` is ahead (seconds).
         is_free: whether a client could know that it may be used, at a moment (seconds since the run began).
         heard: each request with the moment at which it came (seconds since the run began), `/rate_limit` too.
@@ -44,6 +45,7 @@ class Member:
     asked: Limits | None = None
     instead: Instead = lambda ask, now: None
     refuses: Instead = lambda ask, now: None
+    hides: Instead = lambda ask, now: None
     spent_before: int = 0
     date_s: float = 0.0
     is_free: Callable[[float], bool] = lambda now: True
@@ -125,6 +127,7 @@ class Members(Service):
             answer = _user(member)
         else:
             answer = member.refuses(ask, now) or self.platform.answer(ask, wall)
+            answer = member.hides(ask, now) or answer
         return answer.with_headers(*(member.shown or member.pays).headers(wall).items())
 
 

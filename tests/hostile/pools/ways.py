@@ -70,6 +70,16 @@ def _refused(place: int, answer: Answer, since: float, until: float, *, is_all: 
     return change
 
 
+def _hidden(answer: Answer, is_meant: Callable[[Ask], bool]) -> Change:
+    """What the first member has done is answered so, from its 20th request on."""
+
+    def change(members: Sequence[Member]) -> None:
+        members[0].hides = lambda ask, now: answer if len(members[0].heard) > 20 and is_meant(ask) else None
+        members[0].is_free = lambda now: False
+
+    return change
+
+
 def _mute(place: int, is_meant: Callable[[Ask], bool]) -> Change:
     """Some requests of a member are never answered."""
 
@@ -192,8 +202,8 @@ def _plain(members: Sequence[Member]) -> None:
     """Nothing is wrong."""
 
 
-def _ways() -> Iterator[Way]:
-    yield Way("plain", _plain)
+def _refusals() -> Iterator[Way]:
+    """A member is not served, for a while or for good."""
     yield Way("revoked in the middle", _refused(0, BAD, ALWAYS, ALWAYS))
     yield Way("revoked before the run", _refused(1, BAD, 0.0, ALWAYS))
     yield Way("revoked while nobody sends", _refused(1, BAD, 3.0, ALWAYS))
@@ -206,12 +216,19 @@ def _ways() -> Iterator[Way]:
     yield Way("429 without a word", _refused(0, Answer(429), ALWAYS, 9.0, is_all=False))
     yield Way("502", _refused(0, GATEWAY, ALWAYS, 9.0, is_all=False))
     yield Way("502 for ever", _refused(0, GATEWAY, ALWAYS, ALWAYS, is_all=False))
+    yield Way("502 to what is done", _hidden(GATEWAY, lambda ask: True))
+    yield Way("502 to writes that are done", _hidden(GATEWAY, lambda ask: not ask.is_read))
+    yield Way("401 to what is done", _hidden(BAD, lambda ask: True))
     yield Way("no answer for ever", _mute(0, lambda ask: ask.path not in ("/rate_limit", "/user")), idle_s=60.5)
     yield Way("GET /user is not answered", _mute(1, lambda ask: ask.path == "/user"), idle_s=10.5)
     for wait in ("0", "1", "2"):
         yield Way(f"one at a time, Retry-After: {wait}", _few(wait))
     yield Way("404 for what others see", _blind(NOT_FOUND), may_fail=True)
     yield Way("403 for what others see", _blind(FORBIDDEN), may_fail=True)
+
+
+def _untruths() -> Iterator[Way]:
+    """What a member is told of its budget, or of the time, is late, missing, another one's or nonsense."""
     for answers, refused, idle_s in (
         (Answers.FROZEN, 1, 2.0),
         (Answers.LATE, 1, 2.0),
@@ -237,6 +254,10 @@ def _ways() -> Iterator[Way]:
     yield Way("a Date 30 s behind", _dated(-30.0))
     yield Way("a Date an hour ahead", _dated(0.0, 3_600.0), refused=20)
     yield Way("a Date of each", _dated(-7.0, 0.0, 7.0))
+
+
+def _budgets() -> Iterator[Way]:
+    """Budgets are of several sizes, spent, or one for several members."""
     yield Way("windows of other lengths", _windows(20, 8, 13, 17))
     yield Way("other limits", _limits(40, 10, 25, 60))
     yield Way("no limit for the first", _limits(0), refused=1)
@@ -254,4 +275,4 @@ def _ways() -> Iterator[Way]:
     yield Way("nobody says who pays", _untold, idle_s=7.0)
 
 
-WAYS = tuple(_ways())
+WAYS = (Way("plain", _plain), *_refusals(), *_untruths(), *_budgets())
