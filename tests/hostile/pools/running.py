@@ -20,7 +20,7 @@ from tests.hostile.http.limits import Limits
 from tests.hostile.http.turn import BASE_URL
 from tests.hostile.pools.members import FIRST_REPOSITORY, Member, Members, readme_of
 from tests.hostile.pools.ways import Way
-from tests.hostile.virtual import AFTERWARDS_S, ended, in_virtual_time, lines_of, wall
+from tests.hostile.virtual import AFTERWARDS_S, ended, in_virtual_time, killed, lines_of, wall
 
 Work = Literal["reads", "files", "hooks"]
 LIMIT, WINDOW_S = 40, 20
@@ -99,9 +99,11 @@ class Tried:
 
     def broken(self) -> list[str]:
         """What does not hold, in words."""
-        return [self.trouble] if self.report is None else [*self._untrue(), *self._wasteful()]
+        if self.report is None:
+            return [self.trouble]
+        return [*self._unfinished(), *self.lies(), *self._wasteful()]
 
-    def _untrue(self) -> Iterator[str]:
+    def _unfinished(self) -> Iterator[str]:
         outcomes = Counter(line["outcome"] for line in self.lines)
         if self.report is not None and self.way.stops and self.report.exit_code != self.way.stops:
             yield f"exit code {self.report.exit_code}, not {self.way.stops}"
@@ -109,6 +111,9 @@ class Tried:
             yield f"{len(self.items)} items, {len(self.lines)} outcomes"
         if not self.way.may_fail and set(outcomes) - set(DONE):
             yield f"{dict(outcomes)}: {next(line['error'] for line in self.lines if line['outcome'] not in DONE)}"
+
+    def lies(self) -> Iterator[str]:
+        """What is said and is not so."""
         for line in self.lines:
             times = self._done(self.items[line["index"]])
             if times > 1:
@@ -151,8 +156,12 @@ def _key(item: Mapping[str, Any]) -> tuple[Any, ...]:
     return "file", FIRST_REPOSITORY + int(item["repo"][1:]), "trunk", item["path"]
 
 
-def try_way(way: Way, work: Work = "reads", count: int = 140, size: int = 3, at_most_s: float = AT_MOST_S) -> Tried:
-    """Do `count` items with a pool of `size` members."""
+def try_way(way: Way, work: Work = "reads", count: int = 140, size: int = 3, *, kills: Sequence[float] = ()) -> Tried:
+    """Do `count` items with a pool of `size` members.
+
+    Args:
+        kills: how long after it began the run is killed, for as many times, and begun again (virtual seconds).
+    """
     operation, items = items_of(work, count)
 
     async def main() -> Tried:
@@ -164,7 +173,9 @@ def try_way(way: Way, work: Work = "reads", count: int = 140, size: int = 3, at_
             manifest = _manifest(path, members, operation, items, way.reserve)
             run = partial(commands.run_manifest, manifest, run_dir=path / "run")
             environ = {member.name.upper(): member.token for member in members}
-            report, trouble = await ended(run, service, environ, at_most_s)
+            for after_s in kills:
+                await killed(run, service, environ, path / "run", after_s)
+            report, trouble = await ended(run, service, environ, AT_MOST_S)
             took_s = wall() - service.began
             await anyio.sleep(AFTERWARDS_S)
             lines = lines_of(path / "run" / "results.jsonl").get("work", [])

@@ -23,6 +23,8 @@ class Way:
         idle_s: how long nothing may be sent while a member could be used (seconds).
         may_fail: items end as `failed`, as nobody can know better.
         reserve: `limits.reserve` (count). stops: the exit code of a run that can't go on; 0: it does all items.
+        lets_create: otherwise a member refuses all that follows a look at once; what is refused because of a limit, and
+            could be created twice, stays with its member.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Way:
     may_fail: bool = False
     reserve: int = 0
     stops: int = 0
+    lets_create: bool = True
 
 
 def said(status: int, message: str, *headers: tuple[str, str]) -> Answer:
@@ -222,7 +225,7 @@ def _refusals() -> Iterator[Way]:
     yield Way("no answer for ever", _mute(0, lambda ask: ask.path not in ("/rate_limit", "/user")), idle_s=60.5)
     yield Way("GET /user is not answered", _mute(1, lambda ask: ask.path == "/user"), idle_s=10.5)
     for wait in ("0", "1", "2"):
-        yield Way(f"one at a time, Retry-After: {wait}", _few(wait))
+        yield Way(f"one at a time, Retry-After: {wait}", _few(wait), lets_create=False)
     yield Way("404 for what others see", _blind(NOT_FOUND), may_fail=True)
     yield Way("403 for what others see", _blind(FORBIDDEN), may_fail=True)
 
