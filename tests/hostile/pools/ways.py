@@ -9,6 +9,8 @@ from tests.hostile.http.messages import JSON, Answer, Ask
 from tests.hostile.pools.members import NOTHING, Member
 
 ALWAYS = float("inf")
+RETRIED_S = 30.0
+"""Where no other member has anything left, items are tried with one that is in trouble, and then pause (seconds)."""
 SLOWER = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 Change = Callable[[Sequence[Member]], None]
 
@@ -214,18 +216,18 @@ def _refusals() -> Iterator[Way]:
     yield Way("suspended", _refused(0, SUSPENDED, ALWAYS, ALWAYS))
     yield Way("told to wait, and back", _refused(0, slower("9"), ALWAYS, 9.0, is_all=False))
     yield Way("told to wait, /rate_limit too", _refused(0, slower("9"), ALWAYS, 9.0))
-    yield Way("a limit without a time", _refused(0, slower(), ALWAYS, 9.0, is_all=False))
+    yield Way("a limit without a time", _refused(0, slower(), ALWAYS, 30.0, is_all=False))
     yield Way("403 without a reason", _refused(0, said(403, "Forbidden"), ALWAYS, 9.0, is_all=False))
     yield Way("429 without a word", _refused(0, Answer(429), ALWAYS, 9.0, is_all=False))
     yield Way("502", _refused(0, GATEWAY, ALWAYS, 9.0, is_all=False))
-    yield Way("502 for ever", _refused(0, GATEWAY, ALWAYS, ALWAYS, is_all=False))
-    yield Way("502 to what is done", _hidden(GATEWAY, lambda ask: True))
+    yield Way("502 for ever", _refused(0, GATEWAY, ALWAYS, ALWAYS, is_all=False), idle_s=RETRIED_S)
+    yield Way("502 to what is done", _hidden(GATEWAY, lambda ask: True), idle_s=RETRIED_S)
     yield Way("502 to writes that are done", _hidden(GATEWAY, lambda ask: not ask.is_read))
     yield Way("401 to what is done", _hidden(BAD, lambda ask: True))
     yield Way("no answer for ever", _mute(0, lambda ask: ask.path not in ("/rate_limit", "/user")), idle_s=60.5)
     yield Way("GET /user is not answered", _mute(1, lambda ask: ask.path == "/user"), idle_s=10.5)
     for wait in ("0", "1", "2"):
-        yield Way(f"one at a time, Retry-After: {wait}", _few(wait), lets_create=False)
+        yield Way(f"one at a time, Retry-After: {wait}", _few(wait), may_fail=True, lets_create=False)
     yield Way("404 for what others see", _blind(NOT_FOUND), may_fail=True)
     yield Way("403 for what others see", _blind(FORBIDDEN), may_fail=True)
 
