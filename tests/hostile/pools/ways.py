@@ -274,7 +274,7 @@ def _budgets() -> Iterator[Way]:
     yield Way("the first is spent", _spent(0), refused=1)
     yield Way("all are spent", _spent(0, 0, 0, 0), refused=4, idle_s=13.5)
     yield Way("one user", _one_user(is_told=(True, True)))
-    yield Way("one user, told of the first", _one_user(is_told=(True, False)), refused=30)
+    yield Way("one user, told of the first", _one_user(is_told=(True, False)), refused=48)
     yield Way("one user, never told", _one_user(is_told=(False, False)))
     yield Way("one user, told at the second try", _user_lost)
     yield Way("nobody says who pays", _untold, idle_s=7.0)
