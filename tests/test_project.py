@@ -360,6 +360,7 @@ def _anchors(page: Path) -> set[str]:
 
 
 def test_the_failure_matrix_has_its_rows() -> None:
-    """docs/ has the failure matrix with its 98 rows; test_documentation_pages.py checks the page of lost answers."""
+    """docs/ has the failure matrix, numbered in order; test_documentation_pages.py checks the page of lost answers."""
     rows = re.findall(r"^\| (\d+) \|", (ROOT / "docs/failures.md").read_text(), re.MULTILINE)
-    assert [int(row) for row in rows] == list(range(1, 102))
+    assert [int(row) for row in rows] == list(range(1, len(rows) + 1))
+    assert len(rows) > 100

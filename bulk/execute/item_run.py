@@ -218,11 +218,13 @@ class ItemRun:
         stale_until = shared.recent_writes.until(self._operation, self._item)
         key = (self._operation.name, self._entry.index)
         settler.under_way[key] = settler.settled_at(self._lost_write)
+        self._context.is_in_hand = True
         try:
             about = self._operation, self._item, self._lost_write, self._context
             outcome = await settler.settle(*about, refusal, stale_until, self._owner)
         finally:
             settler.under_way.pop(key, None)
+            self._context.is_in_hand = False
         if outcome is None:
             self._may_still_arrive(self._lost_write)
         elif outcome.kind is not _FAILED or outcome.result is not None:  # else nothing was done

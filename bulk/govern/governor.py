@@ -104,6 +104,12 @@ class Governor:
         name = self.pools[credential][0] if credential in self.pools else credential
         return self.accounts[name].queues[category]
 
+    def is_wanted(self, queue: PermitQueue) -> bool:
+        """Return whether a worker waits for a permit at `queue`, or for that of any member of a pool that it is in."""
+        name, category, accounts = queue.account.name, queue.category, self.accounts
+        mates = (accounts[mate] for members in self.pools.values() if name in members for mate in members)
+        return queue.waiting > 0 or any(category in mate.queues and mate.queues[category].waiting for mate in mates)
+
     def permit_nowait(self, queue: PermitQueue, is_settling: bool = False) -> Permit | None:
         """Return a permit if there is one at once; None means that the caller must `await permit(queue)`."""
         if queue.waiters or queue.is_paced or queue.settlers:
@@ -315,14 +321,14 @@ class Governor:
             self.refresh_pace(queue, now)
             queue.wake()
         if queue.hopeless and unusable.is_hopeless(queue, now):
-            work = self._work_left(queue.account.name, queue.category)
+            work = unusable.work_of(queue, now, self.accounts, self.pools, self._work_left)
             reason = unusable.reason_to_stop(self._queues, queue, work, self.user_limits.reserve)
             if reason is not None:
                 self.stop(reason)
 
     def _is_cleared(self) -> bool:
         """Return whether the run may begin to send (`unusable.may_begin`), and wake all queues when it first may."""
-        if not self._may_begin and unusable.may_begin(self.accounts.values(), self._work_left):
+        if not self._may_begin and unusable.may_begin(self.accounts, self.pools, self._work_left):
             self._may_begin = True
             self.wake()
         return self._may_begin

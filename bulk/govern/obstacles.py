@@ -87,7 +87,7 @@ class Obstacles:
             account.wake()
             return f"credential {account.name} being renewed"
         bucket, tokens = queue.bucket, queue.tokens
-        is_spent = bucket is not None and tokens is None and bucket.free <= bucket.reserve
+        is_spent = tokens is None and (queue.hopeless > 0 if bucket is None else bucket.free <= bucket.reserve)
         if (is_spent or tokens is not None) and self._is_used_up(queue, bucket, now):
             return f"bucket {queue.category}"
         if bucket is None and queue.in_flight and not queue.trip_s and _is_told(account):
@@ -128,7 +128,7 @@ class Obstacles:
             queue.obstacle_until = ready_at if now < ready_at < math.inf else None
             return ready_at > now
         if bucket is None:
-            return False
+            return True  # the only words on the limit are that it leaves nothing
         time = self._time
         probe_at = probes.probe_at(bucket, time.middle(now)) - time.low
         is_watched = probes.is_watched(bucket) and not queue.account.is_mute

@@ -18,6 +18,7 @@ from bulk.errors import RunStopped
 from bulk.govern.budgets import probes
 from bulk.govern.first_contact import fault_of
 from bulk.govern.governor import Governor
+from bulk.govern.permits import unusable
 from bulk.govern.permits.accounts import Account, PermitQueue, Trust
 from bulk.govern.reactions import timed, why_refused
 from bulk.govern.unknown_payers import Told
@@ -152,8 +153,9 @@ class RateLimitPoller:
     def _due(self, now: float) -> float:
         """Return when to ask next (monotonic)."""
         account = self._account
-        if any(queue.hopeless and queue.bucket is None for queue in account.queues.values()):
-            return account.polled + HOPELESS_AGAIN_S  # one word that nothing can be sent is not enough
+        if words := max((queue.hopeless for queue in account.queues.values() if queue.bucket is None), default=0):
+            # one word that nothing can be sent is not enough
+            return account.polled + (HOPELESS_AGAIN_S if words < unusable.HOPELESS_WORDS else ASK_MOST_S)
         if not account.is_known or account.must_ask:
             return 0.0 if not self._useless else account.polled + min(5.0, 0.2 * 2.0 ** min(5, self._useless))
         if account.is_unlimited:
@@ -175,7 +177,7 @@ class RateLimitPoller:
             queue.reset_asked_since = None
             if bucket.available > 0:
                 return max(polled + RESET_FIRST_S, min(reset, regular))
-            if not queue.waiting:
+            if not self._governor.is_wanted(queue):
                 return polled + ASK_MOST_S
             if bucket.in_flight == 0 and queue.confirmed_window != bucket.window:
                 return polled + RESET_FIRST_S
@@ -186,8 +188,8 @@ class RateLimitPoller:
                 pause_s = min(ASK_MOST_S, max(GUESS_AGAIN_S, empty_s * GUESS_SHARE))
             else:  # the end that the witness names may be wrong as well
                 pause_s = min(ASK_MOST_S, max(EMPTY_AGAIN_S, empty_s * EMPTY_SHARE))
-            return min(reset, polled + pause_s)
-        if not queue.waiting and bucket.available <= 0:
+            return min(reset, polled + pause_s, time.over_next(bucket.reset_at, polled))
+        if bucket.available <= 0 and not self._governor.is_wanted(queue):
             return polled + ASK_MOST_S
         if queue.reset_asked_since is None:
             queue.reset_asked_since = now
@@ -274,6 +276,7 @@ class RateLimitPoller:
         account = self._account
         if self._useless >= GIVE_UP_AFTER:
             account.is_known, account.must_ask = True, False
+            unusable.forget(queue for queue in account.queues.values() if queue.bucket is None)
             for queue in account.queues.values():
                 if queue.tokens is not None and queue.bucket is None:
                     queue.tokens.look(is_unlimited=True)
@@ -310,6 +313,7 @@ class RateLimitPoller:
             case VerdictKind.ACCEPTED | VerdictKind.REFUSED | VerdictKind.ASTRAY if reply.status == 404:
                 self._useless, account.must_ask = 0, False
                 account.is_known = account.is_unlimited = True
+                unusable.forget(queue for queue in account.queues.values() if queue.bucket is None)
             case VerdictKind.UNAUTHORIZED:
                 account.freeze(now)
             case _:

@@ -125,6 +125,11 @@ class ServerClock:
         """Return when the moment `end` is over by the fastest clock (monotonic); infinity: no clock is faster."""
         return end - max((low for low, _ in self.others if low > self.high), default=-math.inf)
 
+    def over_next(self, end: float, after: float) -> float:
+        """Return the first moment after `after` at which the moment `end` is over by one more clock, which may be the
+        right one (monotonic); infinity: there is none."""
+        return min((end - low for low, _ in self.others if end - low > after), default=math.inf)
+
     def try_faster(self, end: float, monotonic: float) -> None:
         """Believe the slowest clock by which the moment `end` is over, until `tried`."""
         self.untried, self.is_of_windows = (self.low, self.high), True

@@ -171,7 +171,7 @@ class UnknownPayer:
         UnknownPayer([each for each in self._accounts if each.name not in gone], self._payers, self._take)
         for group in leaving:
             for queue in (queue for account in group for queue in account.queues.values()):
-                queue.bucket, queue.refused_window, queue.confirmed_window = None, 0, 0
+                queue.bucket, queue.refused_window, queue.confirmed_window, queue.hopeless = None, 0, 0, 0
             UnknownPayer(group, self._payers, self._take)
             self._take(group[0], told[group[0].name][-1], asked_at)
             for account in group:

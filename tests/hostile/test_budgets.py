@@ -340,3 +340,13 @@ def test_a_single_witness_does_not_stop_a_run(tmp_path: Path, of: range) -> None
     ran = run(tmp_path, platform, 50, {}, most_s=120.0)
     assert ran.report.exit_code == 0
     assert ran.outcomes == ["succeeded"] * 50
+
+
+@pytest.mark.parametrize("answers", [Answers.NOT_FOUND, Answers.BROKEN, Answers.HANGS_LATER])
+def test_a_limit_of_nothing_that_nobody_repeats_is_forgotten(tmp_path: Path, answers: Answers) -> None:
+    """T12: the first answer of `/rate_limit` names a limit of 0, and no other one names any: the run does not wait for
+    ever, asking three times a second, but goes by what the headers say."""
+    platform = BudgetPlatform(Limits(20, 10, answers=answers), zero(of=range(1, 2)))
+    ran = run(tmp_path, platform, 30, {}, most_s=120.0)
+    assert ran.outcomes == ["succeeded"] * 30
+    assert len(platform.sent) - len(platform.paths()) < 30

@@ -27,6 +27,8 @@ OF_THE_TABLE = {
     "test_platform.py",
     "test_table.py",
     "test_words.py",
+    "running.py",
+    "test_pools.py",
 }
 OF_THE_BUDGETS = {"budgets.py", "budget_runs.py", "test_budgets.py"}
 """They put another, smaller platform on the simulation's network."""

@@ -119,7 +119,7 @@ def run_jobs(
         run_dir, began = path / "run", wall()
         run = partial(commands.run_manifest, manifest, run_dir=run_dir)
         for after_s in kills:
-            await _killed(run, service, environ, run_dir, after_s)
+            await killed(run, service, environ, run_dir, after_s)
         report, trouble = await ended(run, service, environ, at_most_s)
         if kills and report is not None and report.exit_code == RunStopped.exit_code:
             # who begins while everything is wrong may take it for no platform at all
@@ -139,7 +139,7 @@ def run_jobs(
     return in_virtual_time(main)
 
 
-async def _killed(
+async def killed(
     run: Callable[..., Awaitable[Report]], service: Service, environ: Mapping[str, str], run_dir: Path, after_s: float
 ) -> None:
     """Run, and end it as SIGKILL does: its directory stays as it was then; what it had sent still arrives."""

@@ -8,18 +8,20 @@ Source: open-points.md (304).
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+
+import anyio
 
 from bulk.clock import Clock
 from bulk.govern.first_contact import ASK_USER
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import NO_TOKEN, Account
-from bulk.govern.rate_limit_poller import ASK_LIMITS, take_told, told_in
+from bulk.govern.rate_limit_poller import ASK_LIMITS, PATIENCE_S, take_told, told_in
 from bulk.govern.unknown_payers import Told, UnknownPayer, asked_in_turn, join, parted
 from bulk.manifest.manifest import Platform
-from bulk.model import Failure, Reply
+from bulk.model import ErrorCode, Failure, FailureKind, Reply
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.manifest_credentials import AnyCredential, AppCredential
 from bulk.platform.auth.secrets import Secret
@@ -30,6 +32,10 @@ log = logging.getLogger("bulk.engine.run")
 
 UNKNOWN = "unknown"
 """The payer of members of a pool of whom the platform does not say who pays for them."""
+USER_AGAIN_S = 0.5, 1.0
+"""Pauses before `GET /user` is asked again (seconds)."""
+CORE = "core"
+"""The category that pays for `GET /user`."""
 SCOPES, PRIVATE = "x-oauth-scopes", "repo"
 """The header that names scopes, and the scope with which private repositories are seen."""
 
@@ -53,13 +59,13 @@ async def recognise(
     """
     pooled = {name for members in governor.pools.values() for name in members}
     plain = [account for account in governor.accounts.values() if not account.is_minted]
+    users = await _users(platform, plain, pooled, transport, governor.clock, is_keeping=is_keeping)
     payers: dict[str, list[Account]] = {}
     scopes: dict[str, frozenset[str] | None] = {}
     for account in plain:
         credential = credentials[account.name]
         assert isinstance(credential, Credential), "only those have tokens of their own"
-        is_asked = account.name in pooled or (platform.vendor == "github" and (is_keeping or len(plain) > 1))
-        payer, identity, scopes[account.name] = await _told(account, transport) if is_asked else ("", "", None)
+        payer, identity, scopes[account.name] = _told(account, users.get(account.name))
         account.identity = credential.identity or (identity if platform.vendor == "github" else "")
         payer = payer or credential.identity or (UNKNOWN if account.name in pooled else "")
         if payer:
@@ -122,10 +128,53 @@ def open_stores(
     return found
 
 
-async def _told(account: Account, transport: Wire) -> tuple[str, str, frozenset[str] | None]:
+async def asked_user(transport: Wire, token: Secret, clock: Clock) -> Reply | Failure:
+    """Return what `GET /user` is answered; asked again where something on the way answers, or a connection is lost.
+
+    Who pays must not be guessed because of a single lost answer.
+    """
+    for pause_s in USER_AGAIN_S:
+        answer = await _user_in_time(transport, token)
+        if answer.status < 500 if isinstance(answer, Reply) else answer.kind is not FailureKind.LOST:
+            return answer
+        await clock.sleep(pause_s)
+    return await _user_in_time(transport, token)
+
+
+async def _user_in_time(transport: Wire, token: Secret) -> Reply | Failure:
+    with anyio.move_on_after(PATIENCE_S):
+        return await transport.send(ASK_USER, token, None)
+    return Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.TIMEOUT, message="GET /user was not answered")
+
+
+async def _users(
+    platform: Platform,
+    plain: Sequence[Account],
+    pooled: Container[str],
+    transport: Wire,
+    clock: Clock,
+    *,
+    is_keeping: bool,
+) -> dict[str, Reply | Failure]:
+    """Ask all accounts at once whose they are, where that matters."""
+    found: dict[str, Reply | Failure] = {}
+
+    async def ask(account: Account) -> None:
+        found[account.name] = answer = await asked_user(transport, account.token, clock)
+        if isinstance(answer, Reply) and CORE in account.queues:
+            account.queues[CORE].note_unbudgeted(clock.monotonic())
+
+    is_all = platform.vendor == "github" and (is_keeping or len(plain) > 1)
+    async with anyio.create_task_group() as group:
+        for account in plain:
+            if is_all or account.name in pooled:
+                group.start_soon(ask, account)
+    return found
+
+
+def _told(account: Account, answer: Reply | Failure | None) -> tuple[str, str, frozenset[str] | None]:
     """Return (payer, identity, scopes) of a token as the platform tells; empty texts and None if it does not tell."""
-    answer = await transport.send(ASK_USER, account.token, None)
-    if isinstance(answer, Failure) or answer.status != 200:
+    if not isinstance(answer, Reply) or answer.status != 200:
         return "", "", None
     number = answer.body.get("id") if isinstance(answer.body, dict) else None
     if not isinstance(number, int):

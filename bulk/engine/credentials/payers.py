@@ -19,10 +19,9 @@ from bulk.check.plan_forecast import length_of
 from bulk.clock import Clock
 from bulk.engine.credentials.app_routes import Owners, wanted_permissions
 from bulk.engine.credentials.credential_check import installations_of
-from bulk.engine.credentials.kept_answers import payers_apart
+from bulk.engine.credentials.kept_answers import asked_user, payers_apart
 from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.execute.job_streams import JobStreams
-from bulk.govern.first_contact import ASK_USER
 from bulk.govern.permits.accounts import CredentialSource
 from bulk.manifest.manifest import Job
 from bulk.model import Reply
@@ -100,7 +99,7 @@ async def _add_pool(
         single = credentials[member]
         assert isinstance(single, Credential), "the manifest refuses others in pools"
         token = await single.opened()
-        answer = await transport.send(ASK_USER, token, None)
+        answer = await asked_user(transport, token, clock)
         if isinstance(answer, Reply) and answer.status == 401:
             refused.append(member)
             continue

@@ -93,21 +93,28 @@ class RequestContext:
         is_settling: the requests read what became of a lost write; a pause does not hold them back.
         pool: the pool among whose members the item may begin anew; None: the item stays with its queue.
         is_bound: the item stays with its queue all the same: a write of it may have been carried out.
+        is_in_hand: what may have been carried out is known, so that another member can settle it.
     """
 
-    __slots__ = ("is_bound", "is_settling", "permit", "pool", "queue", "tally")
+    __slots__ = ("is_bound", "is_in_hand", "is_settling", "permit", "pool", "queue", "tally")
 
     def __init__(self, queue: PermitQueue, permit: Permit | None, tally: ItemTally, pool: Pool | None = None) -> None:
         self.queue: Final = queue
         self.permit = permit
         self.pool: Final = pool
-        self.is_settling = self.is_bound = False
+        self.is_settling = self.is_bound = self.is_in_hand = False
         self.tally: Final = tally
 
     def take_permit(self) -> Permit | None:
         """Return the permit on the first call, and None afterwards."""
         permit, self.permit = self.permit, None
         return permit
+
+    def leave_member(self) -> None:
+        """Raise MemberStuck if the item should begin anew with another member of its pool, which settles first what may
+        have been carried out."""
+        if self.pool is not None and (self.is_in_hand or not self.is_bound):
+            self.pool.leave(self.queue, self.tally.requests, is_settling=self.is_bound)
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)

@@ -82,9 +82,7 @@ class RequestSender:
         """Send `request` once, with the context's permit or one that is waited for; raises what `Governor.permit` and
         `Pool.permit_of` raise."""
         governor, queue, tally = self._governor, context.queue, context.tally
-        if (permit := context.take_permit()) is None:
-            self.step_aside(tally)
-            permit = governor.permit_nowait(queue, context.is_settling) or await self._waited_for(context)
+        permit = context.take_permit() or await self._permit(context)
         rate = self._reads if request.effect is _READ else self._writes
         if rate.is_bound:
             permit = await self._in_turn(rate, context, permit)
@@ -204,6 +202,9 @@ class RequestSender:
             permit = await self._permit(context)
 
     async def _permit(self, context: RequestContext) -> Permit:
+        self.step_aside(context.tally)
+        if context.queue.errors:
+            context.leave_member()
         return self._governor.permit_nowait(context.queue, context.is_settling) or await self._waited_for(context)
 
     async def _waited_for(self, context: RequestContext) -> Permit:

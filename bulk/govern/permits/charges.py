@@ -248,8 +248,8 @@ def take_limits(
         if bucket is None:
             return False
         limit, remaining = bucket.limit, 0  # a single word does not change how much a window holds
-    else:
-        queue.hopeless, queue.is_hopeless_shown = 0, False
+    elif queue.hopeless:
+        unusable.forget((queue,))
     if queue.tokens is not None:
         return False  # the store knows how many requests are left
     reset_at = float(limits.reset)
@@ -264,7 +264,7 @@ def take_limits(
     elif abs(reset_at - queue.far_ends[is_asked]) <= JITTER_S:
         is_end = False  # the same end was too far away to be one when it was first named
     if bucket is None:
-        recent = queue.unbudgeted(now)
+        recent = sum(each.unbudgeted(now) for each in (queue, *queue.siblings))
         remaining = max(0, remaining - queue.account.in_flight)
         end = reset_at if is_end else platform_now + UNKNOWN_WINDOW_S
         bucket = Bucket(limit, max(0, min(remaining, limit - recent)), end, max(1.0, end - platform_now))

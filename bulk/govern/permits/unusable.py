@@ -4,10 +4,10 @@ A run that needs it is refused before anything is sent; one whose limit is lower
 ever. A single word is not enough for either.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from bulk.errors import BudgetTooSmall, BulkError, RunStopped
-from bulk.govern.permits.accounts import Account, PermitQueue
+from bulk.govern.permits.accounts import Account, PermitQueue, Trust
 
 HOPELESS_WORDS, HOPELESS_S = 3, 10.0
 """This many words in a row must say that the limit leaves nothing (count), in a run that sends already over this time
@@ -16,11 +16,19 @@ HOPELESS_WORDS, HOPELESS_S = 3, 10.0
 
 def note(queue: PermitQueue, limit: int, now: float, *, is_asked: bool) -> None:
     """Note that a header, or (`is_asked`) `/rate_limit` named a limit that leaves nothing (now: monotonic seconds)."""
-    if not queue.hopeless:
-        queue.hopeless_at = now
-    queue.hopeless += 1
-    queue.hopeless_limit = limit
-    queue.is_hopeless_shown = queue.is_hopeless_shown or not is_asked
+    for each in (queue, *queue.siblings):
+        if not each.hopeless:
+            each.hopeless_at = now
+        each.hopeless += 1
+        each.hopeless_limit = limit
+        each.is_hopeless_shown = each.is_hopeless_shown or not is_asked
+
+
+def forget(queues: Iterable[PermitQueue]) -> None:
+    """Forget words on a limit that leaves nothing: the platform names another one, or none."""
+    for queue in queues:
+        for each in (queue, *queue.siblings):
+            each.hopeless, each.is_hopeless_shown = 0, False
 
 
 def is_hopeless(queue: PermitQueue, now: float) -> bool:
@@ -62,23 +70,52 @@ def reason_to_stop(
     return RunStopped(why) if any(each.granted for each in queues) else BudgetTooSmall(why)
 
 
-def may_begin(accounts: Iterable[Account], work_left: Callable[[str, str], int]) -> bool:
+def work_of(
+    queue: PermitQueue,
+    now: float,
+    accounts: Mapping[str, Account],
+    pools: Mapping[str, Sequence[str]],
+    work_left: Callable[[str, str], int],
+) -> int:
+    """Return the requests still to be sent that nobody can pay for if the limit of `queue` leaves nothing (count).
+
+    That are its account's own, and those of pools of which no other member can pay.
+    """
+    name, category = queue.account.name, queue.category
+    left = work_left(name, category)
+    for pool, members in pools.items():
+        mates = [accounts[member] for member in members if accounts[member].trust is not Trust.REFUSED]
+        if name in members and all(
+            is_hopeless(mate.queues[category], now) for mate in mates if category in mate.queues
+        ):
+            left += work_left(pool, category)
+    return left
+
+
+def may_begin(
+    accounts: Mapping[str, Account], pools: Mapping[str, Sequence[str]], work_left: Callable[[str, str], int]
+) -> bool:
     """Return whether the run may begin to send.
 
-    Every credential must have been asked for its limits, and no queue that is needed may wait for a second word on a
-    limit that leaves nothing.
+    Every credential must have been asked for its limits, unless only pools need it of which another member was told
+    some. No queue that is needed may wait for a second word on a limit that leaves nothing.
     """
-    for account in accounts:
-        if not account.was_asked and not account.is_minted:  # of minted tokens, the first answer tells the limits
+    for account in accounts.values():
+        queues = account.queues.values()
+        needed = [each for each in queues if each.awaits_items or work_left(account.name, each.category)]
+        is_asked = account.was_asked or account.is_minted  # of minted tokens, the first answer tells the limits
+        if not is_asked and (needed or not _is_spare(account, accounts, pools)):
             return False
-        for queue in account.queues.values():
-            if (
-                queue.hopeless
-                and queue.bucket is None
-                and (queue.awaits_items or work_left(account.name, queue.category))
-            ):
-                return False
+        if any(queue.hopeless and queue.bucket is None for queue in needed):
+            return False
     return True
+
+
+def _is_spare(account: Account, accounts: Mapping[str, Account], pools: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether each pool of an account has another member of whose budgets something is known."""
+    mates = [[accounts[mate] for mate in members] for members in pools.values() if account.name in members]
+    known = [any(queue.bucket for mate in members for queue in mate.queues.values()) for members in mates]
+    return bool(known) and all(known)
 
 
 def set_reserve(queues: Iterable[PermitQueue], reserve: Callable[[int], int]) -> None:

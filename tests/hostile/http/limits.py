@@ -94,8 +94,8 @@ class Limits:
         limit_at: dict[int, int] | None = None,
         category: str = "core",
     ) -> None:
-        self.window_s, self._headers, self._answers = window_s, headers, answers
-        self._limit, self._is_grid, self._limit_at, self._category = limit, is_grid, limit_at or {}, category
+        self.window_s, self.shown_as, self.asked_as = window_s, headers, answers
+        self.size, self._is_grid, self._limit_at, self._category = limit, is_grid, limit_at or {}, category
         self._accounts: dict[tuple[str, str], _Account] = {}
         self._frozen: dict[str, Any] | None = None
         self._told = self._nonsense = 0
@@ -107,7 +107,7 @@ class Limits:
         """Of the window that begins at `start` (count)."""
         number = len([each for each in account.spent if start is None or each[0] < start])
         past = [at for at in self._limit_at if at <= number]
-        return self._limit_at[max(past)] if past else self._limit
+        return self._limit_at[max(past)] if past else self.size
 
     def _state(self, account: _Account, moment: float) -> tuple[float | None, int]:
         """(start of the window, used in it) at that moment; None: no window is open."""
@@ -138,6 +138,12 @@ class Limits:
         """(start, served, refused) of each window that held a request."""
         return list(self._account(category, token).spent)
 
+    def left(self, now: float, category: str = "core", token: str = "") -> int:
+        """Requests that are left at that moment (count)."""
+        account = self._account(category, token)
+        start, used = self._state(account, now)
+        return self.limit(account, start) - used
+
     def _entry(self, now: float, category: str, token: str) -> dict[str, int]:
         account = self._account(category, token)
         start, used = self._state(account, now)
@@ -147,8 +153,8 @@ class Limits:
 
     def headers(self, now: float, category: str = "core", token: str = "") -> dict[str, str]:
         """X-RateLimit headers of an answer that is made now."""
-        entry = self._entry(now - (HEADERS_LATE_S if self._headers is Headers.LATE else 0.0), category, token)
-        match self._headers:
+        entry = self._entry(now - (HEADERS_LATE_S if self.shown_as is Headers.LATE else 0.0), category, token)
+        match self.shown_as:
             case Headers.ABSENT:
                 return {}
             case Headers.WRONG:
@@ -164,7 +170,7 @@ class Limits:
             case _:
                 pass
         shown = {f"X-RateLimit-{name.title()}": str(value) for name, value in entry.items()}
-        return shown if self._headers is Headers.NAMELESS else {**shown, "X-RateLimit-Resource": category}
+        return shown if self.shown_as is Headers.NAMELESS else {**shown, "X-RateLimit-Resource": category}
 
     def _nonsense_of(self, entry: dict[str, int], now: float) -> dict[str, int]:
         self._nonsense += 1
@@ -184,8 +190,8 @@ class Limits:
         return {"limit": limit, "used": 0, "remaining": remaining, "reset": end}
 
     def _of_another(self, now: float) -> dict[str, int]:
-        times, left, window_s = OF_ANOTHER[self._answers]
-        limit = max(1, int(times * self._limit))  # with nothing to spend at all a run does not begin
+        times, left, window_s = OF_ANOTHER[self.asked_as]
+        limit = max(1, int(times * self.size))  # with nothing to spend at all a run does not begin
         if left is None:
             return {"limit": limit, "used": 0, "remaining": limit, "reset": int(now) + window_s}
         end = int(now // window_s + 1) * window_s
@@ -194,28 +200,28 @@ class Limits:
     @property
     def hangs(self) -> bool:
         """Whether nothing happens where no answer comes; otherwise the connection is lost."""
-        return self._answers in (Answers.HANGS, Answers.HANGS_LATER)
+        return self.asked_as in (Answers.HANGS, Answers.HANGS_LATER)
 
     def is_lost(self) -> bool:
         """Whether `GET /rate_limit`, which is asked now, gets no answer."""
         self._told += 1
-        return self._answers in LOST or (self._answers in LOST_LATER and self._told > 1)
+        return self.asked_as in LOST or (self.asked_as in LOST_LATER and self._told > 1)
 
     def body(self, now: float, token: str = "") -> dict[str, Any] | int:
         """What `GET /rate_limit` answers now: its body, or the status of a refusal."""
-        if self._answers in STATUS:
-            return STATUS[self._answers]
-        entry = self._entry(now - LATE_S.get(self._answers, 0.0), self._category, token)
-        if self._answers is Answers.MISSING:
+        if self.asked_as in STATUS:
+            return STATUS[self.asked_as]
+        entry = self._entry(now - LATE_S.get(self.asked_as, 0.0), self._category, token)
+        if self.asked_as is Answers.MISSING:
             return {"resources": {"search": entry}}
-        if self._answers is Answers.NONSENSE:
+        if self.asked_as is Answers.NONSENSE:
             entry = self._nonsense_of(entry, now)
-        if self._answers in OF_ANOTHER:
+        if self.asked_as in OF_ANOTHER:
             entry = self._of_another(now)
         if self._frozen is None:
             self._frozen = dict(entry)
-        if self._answers is Answers.FROZEN:
+        if self.asked_as is Answers.FROZEN:
             entry = self._frozen
-        elif self._answers is Answers.SAME:
+        elif self.asked_as is Answers.SAME:
             entry = {**self._frozen, "reset": entry["reset"]}
         return {"resources": {self._category: entry}, "rate": entry}
