@@ -22,7 +22,7 @@ from bulk.bundle.columns import Columns
 from bulk.bundle.index import INDEX, SCHEMA, opened
 from bulk.bundle.links import load_links
 from bulk.clock import Clock
-from bulk.errors import BulkError, RunStopped, UsageError
+from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
 from bulk.ledger.directory import unusable
 from bulk.ledger.view import LedgerView
@@ -316,7 +316,10 @@ class WaveBudgets:
         return clock.monotonic() + left_s
 
     def closed(self, progress: Sequence[JobProgress]) -> BulkError | None:
-        """Return why the run ends now that nothing more can be offered (a closed gate); None: a next wave may begin."""
+        """Return why the run ends now that nothing more can be offered (a closed gate); None: a next wave may begin;
+        blocks."""
+        with contextlib.suppress(RunDirectoryError):  # damaged since: the next command says so
+            self.gates = read_gates(self.run_dir)  # the wave may have been opened while the one before went on
         waiting: list[tuple[Job, Wave]] = []
         for job, each in zip(self.jobs, progress, strict=True):
             wave = each.waves.at(each.items, each.next_left(0)) if each.waves is not None and each.is_known else None

@@ -118,6 +118,22 @@ def test_a_gate_is_opened_by_hand(tmp_path: Path, home: Home) -> None:
         assert home.run("verify", "run").exit_code == 0
 
 
+def test_a_wave_is_opened_while_the_one_before_goes_on(tmp_path: Path, home: Home) -> None:
+    """The process that drives the run goes on with it, and what is told is which waves are open now."""
+    with served(
+        tmp_path / "sandbox", "--latency", "400", "--rate-limit", "off", seed={"repositories": FLEET}
+    ) as sandbox:
+        manifest(home, sandbox, 5, gate="manual", waves=[2, 1, 1])
+        with home.running(*RUN) as process:
+            wait_for(lambda: puts(sandbox) == [0], process)
+            told = home.run("approve", "run", "--wave", "3")
+            assert told.out == "waves up to 3 of run are open: it goes through 2 of them without a stop\n"
+            assert "The process that drives run goes on" in told.err
+            assert home.run("approve", "run", "--wave", "2").out == "waves up to 3 of run are open already\n"
+            out, _ = process.communicate(timeout=60)
+        assert (process.returncode, "bulk approve run --wave 4" in out, puts(sandbox)) == (3, True, [0, 1, 2, 3])
+
+
 def test_no_wave_is_opened_that_is_none(tmp_path: Path, home: Home) -> None:
     """A wave that the run does not have, one that it has passed, a run without waves or with gates that open by
     themselves, and one that is complete: exit 2, with the reason, and nothing is opened."""
