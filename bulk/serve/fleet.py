@@ -22,6 +22,7 @@ from bulk.report.run_state import RunState, next_command, run_state_of
 from bulk.serve.run_data import RunData
 from bulk.serve.shares import Shares
 from bulk.status import RunStatus
+from bulk.storage.names import text_of
 
 FRESH_S = 0.4
 """How long a look at a run that goes on, or at all runs, is used for further requests (seconds)."""
@@ -214,7 +215,7 @@ class Fleet:
             looks: dict[Path, Look] = {}
             for listed in runs_below(folder, self._origin, self._run_state_into(looks)):
                 run_dir = Path(listed.run_dir)
-                name = run_dir.resolve().name if run_dir == folder else run_dir.name
+                name = text_of(run_dir.resolve().name if run_dir == folder else run_dir.name)
                 yield FleetRun(name if number == 1 else f"{number}:{name}", run_dir, listed, looks.get(run_dir))
         for audit, name, place in self._nights.pending():
             looks = {}
