@@ -27,11 +27,12 @@ from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
 from bulk.ledger.directory import unusable
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Limits
+from bulk.manifest.wave_ends import inheriting
 from bulk.model import Outcome
 from bulk.quantities import Share
 from bulk.report.wave_gates import NAME, Gates, closed_gate, read_gates, waits_to_be_opened
 from bulk.schedule.job_progress import JobProgress
-from bulk.schedule.waves import NEVER, Wave, Waves, inheriting, wave_numbers
+from bulk.schedule.waves import NEVER, Wave, Waves, wave_numbers
 from bulk.storage.private_files import replacing
 
 
@@ -70,9 +71,13 @@ async def wait_for_gate(opens_at: float, items: int, clock: Clock, reasons: Wait
 
 
 def cut(
-    jobs: Sequence[Job], sizes: tuple[Share, ...], progress: Sequence[JobProgress], opened: int = NEVER
+    jobs: Sequence[Job],
+    sizes: tuple[Share, ...],
+    progress: Sequence[JobProgress],
+    opened: int = NEVER,
+    after_s: float = 0.0,
 ) -> frozenset[int]:
-    """Cut the jobs that write into waves of these sizes. `opened`: the last wave that may begin (number).
+    """Cut the jobs that write into waves of these sizes. `opened` and `after_s` are those of `Waves`.
 
     Returns:
         The numbers of the jobs that are not cut, because their items go in the waves of the items they need by key.
@@ -80,7 +85,7 @@ def cut(
     inherit = inheriting(jobs) if sizes else frozenset[int]()
     for job, job_progress in zip(jobs, progress, strict=True):
         if job.number not in inherit:
-            job_progress.waves = Waves(sizes if not job.operation.is_read else (), opened)
+            job_progress.waves = Waves(sizes if not job.operation.is_read else (), opened, after_s)
             job_progress.cut()
     return inherit
 
@@ -226,7 +231,7 @@ class WaveBudgets:
         self.waves.clear()
         self.counts.clear()
         self.reason = None
-        inherit = cut(self.jobs, self.limits.waves, progress, opened)
+        inherit = cut(self.jobs, self.limits.waves, progress, opened, self.limits.gate_after_s)
         held = dict[int, int]()
         if self.inherited is None:
             # after a kill, the progress of one job does not say what has to end before its next wave
