@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from bulk.bundle.checked import JobCheck
 from bulk.forecast import WRITE_S, Budget, Capacity, Key, Work, forecast, window_length, with_losses
 from bulk.manifest.manifest import Job, Limits
-from bulk.manifest.wave_ends import gates_ahead, inheriting, wave_ends
+from bulk.manifest.needs.wave_ends import gates_ahead, inheriting, wave_ends
 from bulk.status import BucketStatus
 
 RESET_S = 0.03

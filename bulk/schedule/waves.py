@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bulk.bundle.links import Links
-from bulk.manifest.wave_ends import wave_ends
+from bulk.manifest.needs.wave_ends import wave_ends
 from bulk.quantities import Share
 
 NEVER: Final = 2**61

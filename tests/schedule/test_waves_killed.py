@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bulk.engine.agreement.gates import cut, hold_back
 from bulk.manifest.manifest import Job
-from bulk.manifest.wave_ends import inheriting
+from bulk.manifest.needs.wave_ends import inheriting
 from bulk.quantities import Share
 from bulk.schedule.job_progress import JobProgress
 from bulk.schedule.waves import wave_numbers

@@ -27,7 +27,7 @@ from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
 from bulk.ledger.directory import unusable
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Limits
-from bulk.manifest.wave_ends import inheriting
+from bulk.manifest.needs.wave_ends import inheriting
 from bulk.model import Outcome
 from bulk.quantities import Share
 from bulk.report.wave_gates import NAME, Gates, closed_gate, read_gates, waits_to_be_opened

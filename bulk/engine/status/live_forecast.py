@@ -14,7 +14,7 @@ from bulk.forecast import WRITE_S, Budget, Capacity, Key, Work, forecast, window
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Account, PermitQueue, Trust
 from bulk.manifest.manifest import Job
-from bulk.manifest.wave_ends import gates_ahead
+from bulk.manifest.needs.wave_ends import gates_ahead
 from bulk.schedule.lanes import Lane
 from bulk.schedule.remaining import paid_each, startable
 from bulk.schedule.routed_scheduler import RoutedScheduler
