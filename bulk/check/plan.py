@@ -328,4 +328,6 @@ def _notes(checked: Checked, jobs: Sequence[JobPlan], used: Sequence[BucketPlan]
         if bucket.is_judged:
             length = f"{bucket.window_s:,.0f} seconds are assumed"
             yield f"the length of the windows of {bucket.category} has not been seen yet: {length}"
+    if checked.manifest.limits.gate == "manual":
+        yield "its waves are opened by hand (limits.gate): the time until somebody does that is in no end of this plan"
     yield from checked.notes

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from bulk.bundle.checked import JobCheck
 from bulk.forecast import WRITE_S, Budget, Capacity, Key, Work, forecast, window_length, with_losses
 from bulk.manifest.manifest import Job, Limits
+from bulk.manifest.needs.wave_ends import gates_ahead, inheriting, wave_ends
 from bulk.status import BucketStatus
 
 RESET_S = 0.03
@@ -51,9 +52,13 @@ def predict(
     is_asked_only = all(_pays(job) in budgets for job in jobs)
     begins = now + latency_s * (1.0 if is_asked_only else 2.0)
 
+    gates_s = _gates(jobs, checks, limits) * limits.gate_after_s
+
     def end(work: Sequence[Work]) -> float | None:
         end_at = forecast(work, budgets, capacity, begins).end_at
-        return now if end_at == begins else end_at
+        if end_at is None or end_at == begins:
+            return None if end_at is None else now
+        return end_at + gates_s
 
     most = [_work(job, found, found.most_requests, latency_s) for job, found in pairs]
     lossy = [
@@ -68,6 +73,16 @@ def predict(
     ]
     least = [_work(job, found, found.least_requests, latency_s) for job, found in pairs]
     return end(least), end(most), end(lossy)
+
+
+def _gates(jobs: Sequence[Job], checks: Sequence[JobCheck], limits: Limits) -> int:
+    """Return how many gates the run passes that open by themselves (count)."""
+    inherit = inheriting(jobs)
+    own = [
+        0 if job.operation.is_read or job.number in inherit else len(wave_ends(limits.waves, found.items)) - 1
+        for job, found in zip(jobs, checks, strict=True)
+    ]
+    return gates_ahead(jobs, own)
 
 
 def item_s(job: Job, found: JobCheck, requests: int, latency_s: float) -> float:

@@ -31,8 +31,8 @@ from bulk.cli.commands.credentials import login
 from bulk.cli.commands.migrations import approve, rehearse, undo, verify
 from bulk.cli.commands.steering import pause, resume, runs, serve, stop, watch
 from bulk.cli.commands.steering import set as set_command
-from bulk.cli.errors import is_text
 from bulk.errors import UsageError
+from bulk.storage.names import is_text
 
 
 class InOrder(click.Group):

@@ -17,6 +17,7 @@ import click
 from bulk.cli import output
 from bulk.errors import BulkError, Interrupted, RunDirectoryError, RunStopped, UsageError
 from bulk.exit_codes import RESUMABLE, STOPPED_EARLY, ExitCode
+from bulk.storage.names import is_text
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 _CLOSED = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)
@@ -96,15 +97,6 @@ def _closed_path(error: OSError) -> BulkError:
     path = Path(os.fsdecode(error.filename))
     kind = RunDirectoryError if path.name in _OF_RUNS else UsageError
     return kind(f"{path} can't be used: {error.strerror}; correct that, or name another place")
-
-
-def is_text(given: str) -> bool:
-    """Return whether an argument or a path can be written into a file: the system lets it be any bytes."""
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _not_utf8(text: str) -> str:

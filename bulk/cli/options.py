@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from bulk.errors import UsageError
+from bulk.storage.names import is_text
 
 if TYPE_CHECKING:
     from bulk.manifest.reading import Overrides
@@ -46,7 +47,7 @@ class RunDirectory(click.Path):
         folders = (RUNS, Path(), *AUDITS.glob("*/runs"))
         found = [ledger.parent for folder in folders for ledger in folder.glob("*/ledger.db")]
         found += (history.parent for history in AUDITS.glob("*/audit.json") if self._or_history)
-        fitting = [run for run in found if str(run).startswith(incomplete)]
+        fitting = [run for run in found if str(run).startswith(incomplete) and is_text(str(run))]
         fitting.sort(key=lambda run: run.stat().st_mtime, reverse=True)
         return [CompletionItem(str(run)) for run in fitting] or [CompletionItem(incomplete, type="dir")]
 

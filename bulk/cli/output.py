@@ -117,9 +117,9 @@ def out_json(value: Any) -> None:
     import msgspec
 
     from bulk.redaction import redact_json
-    from bulk.report.render.json_data import as_data
+    from bulk.report.render.json_data import as_data, encoded
 
-    out(msgspec.json.format(redact_json(msgspec.json.encode(as_data(value))), indent=2).decode())
+    out(msgspec.json.format(redact_json(encoded(as_data(value))), indent=2).decode())
 
 
 def out_report(report: "Report", *, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from bulk.cli import main
 from bulk.errors import RunStopped
-from bulk.storage.child_process import end_with_stdin
+from bulk.storage.child_process import end_with_stdin, python
 
 TOKEN = "sbx-site-admin"
 """A token of the sandbox, the same in every sandbox (docs/sandbox.md)."""
@@ -34,7 +34,7 @@ def running(folder: Path, seed: Mapping[str, Any], *options: str) -> Iterator[tu
     """
     seed_file = folder / "fleet.json"
     seed_file.write_text(json.dumps(seed))
-    command = [sys.executable, "-m", __name__, "--quiet", "--seed-data", str(seed_file)]
+    command = python(__name__, "--quiet", "--seed-data", str(seed_file))
     command += ["--journal", str(folder / "journal.jsonl"), *options]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as process:

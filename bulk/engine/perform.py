@@ -75,7 +75,8 @@ async def perform_waves(
             ended, failure = await _to_its_end(run)
             if failure is not None or not budgets.is_wanted or not run.has_run_dry:
                 break
-            reason = budgets.closed(resume_state.progress)
+            progress = resume_state.progress
+            reason = await beside(around.disk, partial(budgets.closed, progress))
         if reason is not None:
             ended = Ended(reason.exit_code, str(reason))
             break

@@ -296,11 +296,11 @@ class LedgerView:
         """Return whole lines of `results.jsonl` from byte `start` on, about `most_bytes` of them, as committed.
 
         Among them may be lines that were replaced since. Where the file is no longer of that `generation`, it was
-        written anew, and the lines are those from its beginning.
+        written anew, and the lines are those from its beginning; so they are where no line begins at `start`.
         """
         with self._look() as connection, self._results(connection) as (fd, end):
             (found,) = connection.execute("SELECT generation FROM meta").fetchone()
-            if found != generation:
+            if found != generation or (start and (start > end or os.pread(fd, 1, start - 1) != b"\n")):
                 start = 0
             size = most_bytes
             while True:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bulk.bundle.links import Links
-from bulk.manifest.manifest import Job
+from bulk.manifest.needs.wave_ends import wave_ends
 from bulk.quantities import Share
 
 NEVER: Final = 2**61
@@ -44,22 +44,16 @@ class Waves:
 
     Attributes:
         sizes: the share of each wave in all items of the job; the items that they leave are one more wave.
-        opened: the last wave that may begin (number).
+        opened: the last wave that may begin (number). after_s: pause before each but the first (seconds).
     """
 
     sizes: tuple[Share, ...]
     opened: int = NEVER
+    after_s: float = 0.0
 
     def ends(self, items: int) -> list[int]:
         """Return where each wave of a job with `items` items ends; the last wave ends with the job."""
-        ends: list[int] = []
-        end = 0
-        for size in self.sizes:
-            end = min(items, end + max(1, size.of(items)))
-            ends.append(end)
-            if end >= items:
-                return ends
-        return [*ends, items]
+        return wave_ends(self.sizes, items)
 
     def at(self, items: int, first_left: int) -> Wave | None:
         """Return the wave in which the first item stands that has no outcome; None where all have one."""
@@ -85,22 +79,6 @@ class Waves:
 def _wave(ends: Sequence[int], first_left: int) -> Wave:
     number = next(place for place, end in enumerate(ends) if first_left < end)
     return Wave(number + 1, len(ends), ends[number - 1] if number else 0, ends[number])
-
-
-def inheriting(jobs: Sequence[Job]) -> frozenset[int]:
-    """Return the numbers of the jobs that go in the waves of jobs that they need by key. `jobs`: in running order."""
-    numbers = {job.name: job.number for job in jobs}
-    behind_waves, cut, found = set[int](), set[int](), set[int]()
-    for job in jobs:
-        is_held_up = any(numbers[name] in behind_waves for name in job.barriers)
-        is_fed = any(numbers[need.job] in cut for need in job.by_key)
-        if is_fed and not is_held_up and not job.is_free_unmatched:
-            found.add(job.number)
-        if not job.operation.is_read or job.number in found:
-            cut.add(job.number)
-        if job.number in cut or any(numbers[name] in behind_waves for name in job.needs):
-            behind_waves.add(job.number)
-    return frozenset(found)
 
 
 def wave_numbers(

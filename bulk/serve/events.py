@@ -4,6 +4,7 @@ Each line carries the position after it, from which another process goes on with
 were written anew, as at the end of a retry, a line says so, and every item is reported again. Blocking, read only.
 """
 
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Self
 
@@ -79,6 +80,10 @@ class EndEvent(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
 
 
+_ANOTHER = sys.maxsize
+"""A generation of no results: what was reported was not of this run, and everything is told again."""
+
+
 class Position(NamedTuple):
     """How much of a run was reported: the generation of the results, the bytes of it, and the actions (count)."""
 
@@ -108,7 +113,12 @@ def since(view: LedgerView, position: Position) -> Iterator[tuple[bytes, Positio
     Raises:
         RunDirectoryError: the run can't be read.
     """
-    for action in view.actions()[position.actions :]:
+    actions = view.actions()
+    looked = view.appended(position.generation, position.item_bytes, 1)
+    is_moved = looked.generation == position.generation and looked.start != position.item_bytes
+    if is_moved or position.actions > len(actions):  # of another run, or edited
+        position = Position(_ANOTHER)
+    for action in actions[position.actions :]:
         position = position._replace(actions=position.actions + 1)
         fields: Mapping[str, Any] = {"at": action.at, "who": action.who, "verb": action.verb, "result": action.result}
         event = ActionEvent(kind="action", position=str(position), args=dict(action.args), **fields)

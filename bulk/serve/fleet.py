@@ -5,6 +5,7 @@ from the second one on (`2:nightly`). So no address of a page can name a path. T
 read again only when its files have changed; a run with a process is asked through its control socket.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from bulk.report.run_state import RunState, next_command, run_state_of
 from bulk.serve.run_data import RunData
 from bulk.serve.shares import Shares
 from bulk.status import RunStatus
+from bulk.storage.names import text_of
 
 FRESH_S = 0.4
 """How long a look at a run that goes on, or at all runs, is used for further requests (seconds)."""
@@ -136,6 +138,7 @@ class Fleet:
         self._ended: dict[Path, tuple[object, Look]] = {}
         self._live: dict[Path, tuple[float, Look]] = {}
         self._runs: dict[str, FleetRun] = {}
+        self._unread, self._listed = tuple[str, ...](), set[Path]()
         self._looks_again_at = float("-inf")
         self._lock = threading.Lock()
 
@@ -154,8 +157,9 @@ class Fleet:
 
     @property
     def trouble(self) -> str:
-        """Why some of the runs can't be listed; empty where all can."""
-        return "" if self._stored is None else self._stored.trouble
+        """Why some of the runs can't be listed, or are shown as they were; empty where all can."""
+        stored = "" if self._stored is None else self._stored.trouble
+        return "; ".join((*self._unread, *((f"what the store has is old: {stored}",) if stored else ())))
 
     def opened(self, name: str) -> Opened | None:
         """Return the run of that name; None where there is none.
@@ -210,16 +214,28 @@ class Fleet:
             self._stored.forget()
 
     def _found(self) -> Iterator[FleetRun]:
+        self._unread = tuple(filter(None, map(self._why_unread, self._folders)))
         for number, folder in enumerate(self._folders, 1):
             looks: dict[Path, Look] = {}
             for listed in runs_below(folder, self._origin, self._run_state_into(looks)):
                 run_dir = Path(listed.run_dir)
-                name = run_dir.resolve().name if run_dir == folder else run_dir.name
+                name = text_of(run_dir.resolve().name if run_dir == folder else run_dir.name)
                 yield FleetRun(name if number == 1 else f"{number}:{name}", run_dir, listed, looks.get(run_dir))
         for audit, name, place in self._nights.pending():
             looks = {}
             for listed in runs_below(place, self._origin, self._run_state_into(looks)):
                 yield FleetRun(name, place, listed, looks.get(place), audit)
+
+    def _why_unread(self, folder: Path) -> str:
+        """Return why the folder can't be listed; empty where it can, or where its first run has not come yet."""
+        try:
+            with os.scandir(folder):
+                self._listed.add(folder)
+        except FileNotFoundError:
+            return f"{folder} is gone" if folder in self._listed else ""
+        except OSError as error:
+            return f"{folder} can't be read: {error.strerror}"
+        return ""
 
     def _run_state_into(self, looks: dict[Path, Look]) -> Callable[[Path], RunState]:
         def state_of(run_dir: Path) -> RunState:

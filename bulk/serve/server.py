@@ -32,7 +32,7 @@ from bulk.clock import Clock
 from bulk.errors import UNDECODABLE, BulkError
 from bulk.ledger.directory import ORIGIN
 from bulk.redaction import redact_json
-from bulk.report.render.json_data import as_data
+from bulk.report.render.json_data import as_data, encoded
 from bulk.serve import page_files
 from bulk.serve.audits.answers import AuditAnswers
 from bulk.serve.audits.audit_pages import AuditPages
@@ -303,7 +303,7 @@ class Answers:
 
 def refused(status: int, why: str, command: str = "") -> web.Response:
     """Return the answer of a refusal; it must repeat nothing of the request."""
-    body = msgspec.json.encode({"error": why, "command": command})
+    body = encoded({"error": why, "command": command})
     return web.Response(status=status, body=body, content_type="application/json")
 
 
@@ -326,7 +326,7 @@ async def _telling(request: web.Request, handler: Callable[[web.Request], Any]) 
 
 
 def _encoded(found: Any, *, is_dated: bool) -> bytes:
-    return redact_json(msgspec.json.encode(as_data(found) if is_dated else found))
+    return redact_json(encoded(as_data(found) if is_dated else found))
 
 
 def _json(request: web.Request, body: bytes) -> web.Response:

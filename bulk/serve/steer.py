@@ -7,7 +7,6 @@ own: it goes on when `bulk serve` ends.
 import contextlib
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from bulk.model import ErrorCode
 from bulk.report.run_state import next_command, run_state_of
 from bulk.report.wave_gates import closed_gate
 from bulk.serve.fleet import view_of
+from bulk.storage.child_process import python
 
 VERBS = ("pause", "resume", "stop", "set", "retry", "gate")
 SETTABLE = ("concurrency", "reserve", "failures", "max_duration")
@@ -88,9 +88,7 @@ class Steer:
         pause: waits for the given time (seconds).
     """
 
-    def __init__(
-        self, pause: Callable[[float], object], command: Sequence[str] = (sys.executable, "-m", "bulk")
-    ) -> None:
+    def __init__(self, pause: Callable[[float], object], command: Sequence[str] = tuple(python("bulk"))) -> None:
         self._command, self._pause = tuple(command), pause
         self._children: list[subprocess.Popen[bytes]] = []
 

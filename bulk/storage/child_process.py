@@ -30,6 +30,14 @@ _INHERITED = frozenset(
 _INHERITED_BEGINNINGS = ("PYTHON", "LC_", "COVERAGE")
 
 
+def python(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs one of our modules with this Python.
+
+    `-P`: whoever can write into the current folder must not be able to put a module there that is taken for ours.
+    """
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
 class ChildProcess:
     """A child process that runs `module` as a program; it gets no variable that could hold a secret.
 
@@ -39,9 +47,7 @@ class ChildProcess:
 
     def __init__(self, module: str) -> None:
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", module], stdin=pipe, stdout=pipe, stderr=pipe, env=_environ()
-        )
+        self._process = subprocess.Popen(python(module), stdin=pipe, stdout=pipe, stderr=pipe, env=_environ())
         self._owner = os.getpid()
         self._errors = collections.deque[bytes](maxlen=_LINES)
         self._listener = threading.Thread(target=self._listen, daemon=True)

@@ -1,8 +1,13 @@
 """Commands that are told of a night: whatever they do, the night counts, and they learn no secret."""
 
+import contextlib
+import itertools
 import json
 import os
 import re
+import resource
+import socket
+import threading
 import time
 from pathlib import Path
 
@@ -10,7 +15,7 @@ import msgspec
 import pytest
 
 from bulk.audit.history import History, Night
-from bulk.audit.notify import sending
+from bulk.audit.notify import posting, sending
 from bulk.audit.notify.message import message_of
 from bulk.audit.policies.judging import NEW, Judgement, Violation
 from bulk.audit.result import AuditResult
@@ -99,6 +104,59 @@ def test_what_a_command_leaves_behind_is_not_waited_for(told, tmp_path):
     assert told("sh", "-c", "kill $(cat pid)") == []
 
 
+@pytest.fixture
+def posted(history, drifted):
+    """Tells an address at a service that answers with what a function yields, and returns the warnings."""
+
+    def tell(answer):
+        environ = {**os.environ, "CHAT": f"json://me:{SECRET}@127.0.0.1:{service.getsockname()[1]}/{SECRET}"}
+        thread = threading.Thread(target=_served, args=(service, answer), daemon=True)
+        thread.start()
+        target = Target(source="env:CHAT", on=("drift",))
+        return list(sending.notify((target,), drifted, history, environ, Path.cwd(), now=1_795_000_000.0))
+
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        yield tell
+
+
+def _served(service, answer):
+    """Answer one request with the bytes of `answer`, until the other side has gone."""
+    connection, _ = service.accept()
+    with connection, contextlib.suppress(OSError):
+        connection.recv(65536)
+        for part in answer:
+            connection.sendall(part)
+
+
+def _dripping():
+    yield b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"
+    for pause in itertools.repeat(threading.Event()):
+        yield b"x"
+        pause.wait(0.2)
+
+
+ENDLESS = itertools.chain([b"HTTP/1.1 200 OK\r\n\r\n"], itertools.repeat(bytes(1 << 20)))
+
+
+def test_what_a_service_takes_is_sent(posted, history):
+    """The address is that of the target, whose secrets stand in no mark."""
+    assert posted([b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]) == []
+    (mark,) = (history.path / "notified").iterdir()
+    assert json.loads(mark.read_text())["state"] == "sent"
+    assert SECRET not in mark.read_text()
+
+
+@pytest.mark.parametrize("answer", [_dripping(), ENDLESS], ids=["dripping", "endless"])
+def test_a_service_that_never_ends_its_answer_holds_nothing_up(posted, monkeypatch, answer):
+    """The night is told of it in a line, within its time, and its memory does not grow (failures.md row 103)."""
+    monkeypatch.setattr(sending, "POST_S", 3.0)
+    began = time.monotonic()
+    (warning,) = posted(answer)
+    assert re.search(r"json://… (took longer than 3 s, and was given up|did not take it)$", warning)
+    assert time.monotonic() - began < 60
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 * posting.MOST_MEMORY_BYTES // 1024
+
+
 def test_what_is_told_of_a_key_is_short():
     """A key may be a text of any length; a message to people holds its beginning."""
     key = {"path": "x" * 1_000_000}
@@ -113,7 +171,6 @@ def test_what_is_told_of_a_key_is_short():
     assert len(said) < 200
 
 
-@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")  # Apprise imports it
 @pytest.mark.parametrize(
     ("text", "says"),
     [

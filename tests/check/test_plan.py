@@ -18,7 +18,9 @@ FIRST_S = 0.2
 
 
 def a_plan(tmp_path, jobs, checks, buckets=(), **more):
-    limits = {name: more.pop(name) for name in ("reserve", "concurrency") if name in more}
+    limits = {
+        name: more.pop(name) for name in ("reserve", "concurrency", "waves", "gate", "gate_after_s") if name in more
+    }
     checked = Checked(a_manifest(tmp_path, *jobs, **limits), tuple(checks), ("a note",), "")
     return plan(checked, buckets, NOW, **more)
 
@@ -138,6 +140,31 @@ def test_notes_say_what_can_not_be_undone(tmp_path):
         "job orgs: each result is saved to saved/{place}.json",
         "a note",
     )
+
+
+@pytest.mark.parametrize(
+    ("items", "needs", "gates"),
+    [((20, 20), False, 2), ((20, 2), False, 2), ((20, 20), True, 4), ((20, 1), True, 2), ((1, 1), True, 0)],
+)
+def test_the_pauses_between_waves_are_in_every_end(tmp_path, items, needs, gates):
+    """Waves of 1, 2 and the rest have two gates between them; those of a job that waits for another come behind."""
+    jobs = [
+        a_job(WriteThing(), [], name="a"),
+        a_job(WriteThing(), [], number=1, name="b", needs=("a",) if needs else ()),
+    ]
+    checks = [JobCheck(items=count, least_requests=count, most_requests=2 * count) for count in items]
+    waves = (Share(count=1), Share(count=2))
+    plain, gated = (
+        a_plan(tmp_path, jobs, checks, waves=waves, gate_after_s=pause_s, latency_s=0.1) for pause_s in (0.0, 600.0)
+    )
+    for name in ("least_finish_at", "most_finish_at", "lossy_finish_at"):
+        assert getattr(gated, name) == pytest.approx(getattr(plain, name) + gates * 600.0)
+
+
+def test_a_gate_that_a_person_opens_is_said_to_be_in_no_end(tmp_path):
+    """Nobody knows when that will be."""
+    found = a_plan(tmp_path, [a_job(WriteThing(), [])], [reads(3)], waves=(Share(count=1),), gate="manual")
+    assert found.notes[0].startswith("its waves are opened by hand")
 
 
 def test_a_plan_is_data(tmp_path):

@@ -260,6 +260,18 @@ def test_commands_operations_formats_and_runs_complete(words: str, expected: set
     assert "runs/no-run" not in offered
 
 
+def test_a_folder_whose_name_is_not_utf8_is_listed(tmp_path: Path) -> None:
+    """`bulk runs` shows its bytes, in JSON too, and a shell is offered the other runs."""
+    for name in (b"one", b"t\xffo"):
+        (tmp_path / "runs" / os.fsdecode(name)).mkdir(parents=True)
+        (tmp_path / "runs" / os.fsdecode(name) / "ledger.db").touch()
+    listed = json.loads(bulk("runs", "--json", cwd=tmp_path).stdout)
+    assert [(run["run_dir"], run["state"]) for run in listed] == [("runs/one", "damaged"), (r"runs/t\xffo", "damaged")]
+    assert r"runs/t\xffo" in bulk("runs", cwd=tmp_path).stdout
+    done = bulk(cwd=tmp_path, _BULK_COMPLETE="bash_complete", COMP_WORDS="bulk status runs/", COMP_CWORD="2")
+    assert done.stdout.split() == ["plain,runs/one"]
+
+
 def test_nothing_is_imported_before_a_signal_is_waited_for() -> None:
     """Neither package imports anything but itself, so that Ctrl-C meets `main` as soon as the interpreter has begun."""
     code = "import sys; sys.path.insert(0, sys.argv[1]); began = {*sys.modules}; import bulk.cli; "

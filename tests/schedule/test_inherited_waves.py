@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bulk.manifest.manifest import Job, KeyedNeed
-from bulk.schedule.waves import inheriting, wave_numbers
+from bulk.manifest.needs.wave_ends import inheriting
+from bulk.schedule.waves import wave_numbers
 from tests.schedule.test_keyed_scheduler import linked
 from tests.schedule.test_scheduler import Read, Write
 

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from bulk.engine.agreement.gates import cut, hold_back
 from bulk.manifest.manifest import Job
+from bulk.manifest.needs.wave_ends import inheriting
 from bulk.quantities import Share
 from bulk.schedule.job_progress import JobProgress
-from bulk.schedule.waves import inheriting, wave_numbers
+from bulk.schedule.waves import wave_numbers
 from tests.schedule.test_inherited_waves import a_job
 from tests.schedule.test_keyed_scheduler import DONE, Made, linked
 

@@ -47,6 +47,22 @@ def test_it_goes_on_after_any_line(tmp_path: Path) -> None:
     assert keys(again) == [("readmes", index) for index in range(50) if index >= 40 or index % 3 == 0]
 
 
+@pytest.mark.parametrize("position", ["0:3:0", "0:999999999:0", "0:0:7", "999999999:3:7", "-3:0:0"])
+def test_a_position_of_another_run_tells_everything(tmp_path: Path, position: str) -> None:
+    """No half of a line is told for a line, nothing is left out, and no file is called damaged."""
+    run = Run(tmp_path / "run", readmes=9)
+    with run.open() as ledger:
+        ledger.commit([run.record(finished(index)) for index in range(9)])
+        action = Action(at=START, who="alice (web)", verb="pause", args={}, result="paused")
+        ledger.finish(0, "", status(START + 1), None, [action])
+    events = told(run, position)
+    assert keys(events) == [("readmes", index) for index in range(9)]
+    assert [event["kind"] for event in events if event["kind"] != "item"] == ["action", "again"][
+        : 1 + (position[0] != "-")
+    ]
+    assert told(run, events[-1]["position"]) == []
+
+
 @pytest.mark.parametrize("position", [" ", "1", "1:2", "x:0:0", "0:-1:0", "0:0:0:0"])
 def test_what_is_no_position_is_refused(tmp_path: Path, position: str) -> None:
     """A position is what a line carries; anything else is an error with its place, exit 2."""

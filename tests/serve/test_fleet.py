@@ -40,3 +40,22 @@ def test_a_look_that_takes_long_is_used_for_longer(look_s: float, used_s: float)
     clock.at += 0.02
     fleet.runs()
     assert clock.looks == 2
+
+
+def test_a_folder_that_can_not_be_listed_is_named(tmp_path: Path) -> None:
+    """Where a volume is gone, or belongs to somebody else, an empty list must not look as if there were no runs; a
+    folder whose first run has not come yet is no trouble."""
+    runs, later = tmp_path / "runs", tmp_path / "later"
+    runs.mkdir()
+    clock = Slow(0.0)
+    fleet = Fleet([runs, later], ORIGIN, clock, clock)
+    fleet.runs()
+    assert fleet.trouble == ""
+    runs.rmdir()
+    clock.at += FRESH_S
+    fleet.runs()
+    assert fleet.trouble == f"{runs} is gone"
+    runs.symlink_to(runs)
+    clock.at += FRESH_S
+    fleet.runs()
+    assert fleet.trouble.startswith(f"{runs} can't be read: Too many levels of symbolic links")

@@ -6,18 +6,19 @@ A process that is killed in between leaves `sending`: the message may have been 
 
 import contextlib
 import hashlib
+import importlib.util
 import json
-import logging
 import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from bulk.audit.history import NOTIFIED, PAGES, History
+from bulk.audit.notify import posting
 from bulk.audit.notify.message import Message, again, events_of, message_of
 from bulk.audit.result import AuditResult
 from bulk.errors import UNDECODABLE
@@ -26,10 +27,14 @@ from bulk.items.sources import open_source
 from bulk.manifest.audit_section import EVENTS, Target
 from bulk.platform.auth.credentials import child_environ
 from bulk.redaction import remember
+from bulk.storage.child_process import python
 from bulk.storage.private_files import open_private, replacing, sync_directory
 
 COMMAND_S = 30.0
 """How long a command may take (seconds)."""
+
+POST_S = 60.0
+"""How long it may take to post a message to an address of Apprise (seconds)."""
 
 MOST_URL_BYTES = 64 * 1024
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30})://")
@@ -121,28 +126,43 @@ def _send(target: Target, message: Message, environ: Mapping[str, str], folder: 
 
 
 def _run(command: tuple[str, ...], message: Message, environ: Mapping[str, str], folder: Path) -> str:
-    """Send the message with a command; the output of the command, which may be endless, is discarded."""
     try:
-        child = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=child_environ(environ),
-            cwd=folder,
-            start_new_session=True,
-        )
+        code = _fed(command, msgspec.json.encode(message) + b"\n", environ, folder, COMMAND_S)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "its name or an argument can't be used"
         return f"{command[0]} can't be started: {why}"
+    if code is None:
+        return f"{command[0]} took longer than {COMMAND_S:.0f} s, and was ended"
+    return f"{command[0]} ended with {code}" if code else ""
+
+
+def _fed(command: Sequence[str], data: bytes, environ: Mapping[str, str], folder: Path, most_s: float) -> int | None:
+    """Run a program with that input, and return its exit code; None: it took longer than `most_s` seconds.
+
+    What it prints, which may be endless, is discarded. When this returns or raises, it has ended.
+
+    Raises:
+        OSError, ValueError: it can't be started.
+    """
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=child_environ(environ),
+        cwd=folder,
+        start_new_session=True,
+    )
     with child:
         try:
-            child.communicate(msgspec.json.encode(message) + b"\n", COMMAND_S)
+            child.communicate(data, most_s)
         except subprocess.TimeoutExpired:
-            with contextlib.suppress(OSError):
-                os.killpg(child.pid, signal.SIGKILL)  # ends also the processes that the command has started
-            return f"{command[0]} took longer than {COMMAND_S:.0f} s, and was ended"
-    return f"{command[0]} ended with {child.returncode}" if child.returncode else ""
+            return None
+        finally:
+            if child.poll() is None:  # also where Ctrl-C ends the wait
+                with contextlib.suppress(OSError):
+                    os.killpg(child.pid, signal.SIGKILL)  # ends also the processes that the command has started
+    return child.returncode
 
 
 def _post(source: str, message: Message, environ: Mapping[str, str], folder: Path) -> str:
@@ -150,19 +170,18 @@ def _post(source: str, message: Message, environ: Mapping[str, str], folder: Pat
     if why:
         return why
     scheme = f"{found[1]}://…" if (found := _SCHEME.match(url)) else "without a scheme"
-    try:
-        import apprise
-    except ImportError:
+    if importlib.util.find_spec("apprise") is None:
         return "Apprise is missing: pip install 'bulkops[notify]'"
-    logging.getLogger("apprise").setLevel(logging.CRITICAL)  # its log names addresses, which hold secrets
-    target = apprise.Apprise()
-    if not target.add(url):
-        return f"the address in {source}, {scheme}, is none that Apprise knows"
+    post = msgspec.json.encode(posting.Post(url=url, title=message.title, body=message.text))
     try:
-        is_sent = target.notify(title=message.title, body=message.text)
-    except (OSError, TypeError, ValueError) as error:
-        return f"{scheme}: {type(error).__name__}"
-    return "" if is_sent else f"{scheme} did not take it"
+        code = _fed(python(posting.__name__), post, environ, folder, POST_S)
+    except OSError as error:
+        return f"{scheme}: {error.strerror}"
+    if code is None:
+        return f"{scheme} took longer than {POST_S:.0f} s, and was given up"
+    if code == posting.UNKNOWN:
+        return f"the address in {source}, {scheme}, is none that Apprise knows"
+    return f"{scheme} did not take it" if code else ""
 
 
 def _url(source: str, environ: Mapping[str, str], folder: Path) -> tuple[str, str]:

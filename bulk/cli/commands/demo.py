@@ -8,7 +8,6 @@ in real life; nothing but the sandbox's loopback address is talked to.
 import contextlib
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from bulk.cli.options import ANY_PATH, DISPLAYS
 from bulk.clock import Clock
 from bulk.errors import RunStopped, UsageError
 from bulk.exit_codes import COMPLETE
+from bulk.storage.child_process import python
 from bulk.storage.scratch import held_folder
 
 MANIFESTS = ("readmes", "contents", "snapshots", "organizations")
@@ -122,15 +122,6 @@ def _sandbox(folder: Path, *, keeps_state: bool) -> contextlib.AbstractContextMa
 
 
 def _bulk_run(manifest: Path, folder: Path, base_url: str, progress: str) -> int:
-    command = [
-        sys.executable,
-        "-m",
-        "bulk",
-        "run",
-        str(manifest),
-        "--yes",
-        "--run-dir",
-        str(folder / "runs" / manifest.stem),
-    ]
+    command = python("bulk", "run", str(manifest), "--yes", "--run-dir", str(folder / "runs" / manifest.stem))
     command += ["--base-url", base_url, "--cache", str(folder / "cache"), "--progress", progress]
     return subprocess.run(command, env={**os.environ, "BULK_TOKEN": sandbox_process.TOKEN}, check=False).returncode

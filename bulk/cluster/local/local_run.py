@@ -7,7 +7,6 @@ their files.
 import logging
 import math
 import signal
-import sys
 from collections.abc import Callable, Iterator, Mapping
 
 import anyio
@@ -23,6 +22,7 @@ from bulk.manifest.manifest import Manifest
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.manifest_credentials import credentials_of
 from bulk.status import Display
+from bulk.storage.child_process import python
 from bulk.store import runs
 from bulk.store.connections import StoreConnection
 
@@ -60,7 +60,7 @@ def workers_of(
         )
         for number in range(count)
     ]
-    return LocalWorkers([sys.executable, "-m", module], told, store, beside.workers, note)
+    return LocalWorkers(python(module), told, store, beside.workers, note)
 
 
 async def to_its_end(

@@ -22,16 +22,17 @@ from bulk.bundle.columns import Columns
 from bulk.bundle.index import INDEX, SCHEMA, opened
 from bulk.bundle.links import load_links
 from bulk.clock import Clock
-from bulk.errors import BulkError, RunStopped, UsageError
+from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
 from bulk.ledger.directory import unusable
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Limits
+from bulk.manifest.needs.wave_ends import inheriting
 from bulk.model import Outcome
 from bulk.quantities import Share
 from bulk.report.wave_gates import NAME, Gates, closed_gate, read_gates, waits_to_be_opened
 from bulk.schedule.job_progress import JobProgress
-from bulk.schedule.waves import NEVER, Wave, Waves, inheriting, wave_numbers
+from bulk.schedule.waves import NEVER, Wave, Waves, wave_numbers
 from bulk.storage.private_files import replacing
 
 
@@ -70,9 +71,13 @@ async def wait_for_gate(opens_at: float, items: int, clock: Clock, reasons: Wait
 
 
 def cut(
-    jobs: Sequence[Job], sizes: tuple[Share, ...], progress: Sequence[JobProgress], opened: int = NEVER
+    jobs: Sequence[Job],
+    sizes: tuple[Share, ...],
+    progress: Sequence[JobProgress],
+    opened: int = NEVER,
+    after_s: float = 0.0,
 ) -> frozenset[int]:
-    """Cut the jobs that write into waves of these sizes. `opened`: the last wave that may begin (number).
+    """Cut the jobs that write into waves of these sizes. `opened` and `after_s` are those of `Waves`.
 
     Returns:
         The numbers of the jobs that are not cut, because their items go in the waves of the items they need by key.
@@ -80,7 +85,7 @@ def cut(
     inherit = inheriting(jobs) if sizes else frozenset[int]()
     for job, job_progress in zip(jobs, progress, strict=True):
         if job.number not in inherit:
-            job_progress.waves = Waves(sizes if not job.operation.is_read else (), opened)
+            job_progress.waves = Waves(sizes if not job.operation.is_read else (), opened, after_s)
             job_progress.cut()
     return inherit
 
@@ -226,7 +231,7 @@ class WaveBudgets:
         self.waves.clear()
         self.counts.clear()
         self.reason = None
-        inherit = cut(self.jobs, self.limits.waves, progress, opened)
+        inherit = cut(self.jobs, self.limits.waves, progress, opened, self.limits.gate_after_s)
         held = dict[int, int]()
         if self.inherited is None:
             # after a kill, the progress of one job does not say what has to end before its next wave
@@ -316,7 +321,10 @@ class WaveBudgets:
         return clock.monotonic() + left_s
 
     def closed(self, progress: Sequence[JobProgress]) -> BulkError | None:
-        """Return why the run ends now that nothing more can be offered (a closed gate); None: a next wave may begin."""
+        """Return why the run ends now that nothing more can be offered (a closed gate); None: a next wave may begin;
+        blocks."""
+        with contextlib.suppress(RunDirectoryError):  # damaged since: the next command says so
+            self.gates = read_gates(self.run_dir)  # the wave may have been opened while the one before went on
         waiting: list[tuple[Job, Wave]] = []
         for job, each in zip(self.jobs, progress, strict=True):
             wave = each.waves.at(each.items, each.next_left(0)) if each.waves is not None and each.is_known else None

@@ -20,7 +20,8 @@ from bulk.report.wave_gates import read_gates
 
 
 def open_waves(run_dir: Path, wave: int, now: float) -> range:
-    """Open the waves of the run in `run_dir` up to `wave`, and return which ones were not open before.
+    """Open the waves of the run in `run_dir` up to `wave`, and return which ones were not open before; the end of the
+    range is behind the last one that is open.
 
     Args:
         wave: number, from 1. now: UTC epoch seconds.
@@ -47,7 +48,7 @@ def open_waves(run_dir: Path, wave: int, now: float) -> range:
         raise UsageError(refusal)
     before = read_gates(run_dir).opened
     gates.decide(run_dir, opened=wave)
-    return range(before + 1, wave + 1)
+    return range(before + 1, max(before, wave) + 1)
 
 
 def _written(manifest: Manifest, jobs: Iterable[RunJob]) -> list[int | None]:

@@ -8,11 +8,13 @@ import math
 from dataclasses import dataclass, replace
 
 from bulk.execute.requests.request_sender import RequestSender
+from bulk.execute.requests.wait_reasons import WaitReason
 from bulk.execute.writes.settle import Settler
 from bulk.forecast import WRITE_S, Budget, Capacity, Key, Work, forecast, window_length
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import Account, PermitQueue, Trust
 from bulk.manifest.manifest import Job
+from bulk.manifest.needs.wave_ends import gates_ahead
 from bulk.schedule.lanes import Lane
 from bulk.schedule.remaining import paid_each, startable
 from bulk.schedule.routed_scheduler import RoutedScheduler
@@ -169,7 +171,22 @@ class LiveForecast:
         is_full = concurrency.in_flight >= concurrency.allowed - 1
         most = concurrency.most if is_young or not is_full else concurrency.allowed
         capacity = Capacity(concurrency.allowed, most, concurrency.most, latency_s, reset_s=RESET_S)
-        return forecast(known, budgets, capacity, wall).end_at
+        end_at, gates_s = forecast(known, budgets, capacity, wall).end_at, self._gates_s(now)
+        return None if end_at is None or gates_s is None else end_at + gates_s
+
+    def _gates_s(self, now: float) -> float | None:
+        """Return how long the gates ahead stay closed together (seconds); None: a person has to open one of them."""
+        own, after_s = list[int](), 0.0
+        for progress in self._scheduler.progress:
+            waves = progress.waves
+            ends = [] if waves is None or not progress.is_known else waves.ends(progress.items)
+            own.append(sum(end > progress.offered_until for end in ends))
+            if waves is not None:
+                after_s = waves.after_s
+                if own[-1] and len(ends) > waves.opened:
+                    return None
+        closed = [pause.until for pause in self._sender.wait_reasons.waits() if pause.why is WaitReason.GATE]
+        return gates_ahead(self._scheduler.jobs, own) * after_s + max(0.0, max(closed, default=now) - now)
 
     def _not_before(self, now: float, wall: float) -> list[float]:
         """Return the times that something waits for, and now, so that no end is in the past (UTC epoch seconds)."""

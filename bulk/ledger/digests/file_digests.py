@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from bulk.ledger.directory import RESULTS
+from bulk.storage.names import is_text
 from bulk.storage.private_files import open_regular, read_regular, write_whole
 
 DIGESTS = "digests.json"
@@ -86,6 +87,7 @@ def covered(run_dir: Path) -> list[Path]:
         for path in sorted(run_dir.iterdir())
         if path.is_file()
         and not path.is_symlink()
+        and is_text(path.name)  # any other name is of no file that a run writes
         and not any(fnmatch(path.name, pattern) for pattern in NOT_COVERED)
         and not (has_log and path.name.startswith("ledger.db"))
     ]

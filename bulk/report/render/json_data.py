@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from bulk.report.render.formatting import iso
+from bulk.storage.names import text_of
 
 MOMENT = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$"
 """The form of a moment, as a regular expression of JSON Schema."""
@@ -23,6 +24,22 @@ def is_moment(name: str) -> bool:
 def as_data(value: Any) -> Any:
     """Return `value` as JSON values; a moment that is on no calendar becomes null."""
     return _dated(msgspec.to_builtins(value, builtin_types=(datetime,)), "")
+
+
+def encoded(value: Any) -> bytes:
+    """Return `value` as JSON; what is not UTF-8 in the path of a file is shown as text."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_text(msgspec.to_builtins(value)))
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {text_of(key): _text(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_text(each) for each in value]
+    return text_of(value) if isinstance(value, str) else value
 
 
 def _dated(value: Any, name: str) -> Any:

@@ -25,7 +25,7 @@ function runsView(data, query) {
       h("form", {class: "tools filters", role: "search", "data-filter": "runs"},
         h("label", {}, "Search", h("input", {type: "search", name: "q", value: query.get("q") ?? "", autocomplete: "off"})),
         h("label", {}, "State", h("select", {name: "state", "data-key": states.join()}, h("option", {value: ""}, "all"), ...states.map(([state, number]) => h("option", {value: state, selected: state === query.get("state")}, `${state} (${number})`))))),
-      data.trouble ? h("p", {class: "warn"}, "What the store has is old: ", text(data.trouble)) : null,
+      data.trouble ? h("p", {class: "warn"}, "Not all is shown as it is: ", text(data.trouble)) : null,
       h("p", {class: "soft small", role: "status"}, shownOf),
       rows.length ? grid("Runs", ["Run", "State", "Progress", "Failed", "Waits for", "Ends", "Exit"], rows, {right: [3, 6], className: "runs"}) : h("p", {}, "No run fits.")),
   ];

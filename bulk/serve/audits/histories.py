@@ -19,6 +19,7 @@ from bulk.audit.policies.judging import PolicyResult
 from bulk.audit.result import AuditResult
 from bulk.clock import Clock
 from bulk.errors import UNDECODABLE, BulkError
+from bulk.storage.names import text_of
 
 T = TypeVar("T")
 
@@ -132,7 +133,7 @@ class Histories:
     def _read(self) -> Iterator[Audit]:
         for number, folder in enumerate(self._folders, 1):
             for place in _below(folder):
-                plain = place.resolve().name
+                plain = text_of(place.resolve().name)
                 name = plain if number == 1 else f"{number}:{plain}"
                 try:
                     history = self.cached(place / places.NAME, "history", lambda path: History.open(path.parent))

@@ -21,6 +21,7 @@ from typing import IO
 import msgspec
 
 from bulk.errors import UNDECODABLE, BulkError, RunStopped
+from bulk.storage.child_process import python
 from bulk.storage.private_files import write_whole
 from bulk.store.server.private_server import Place, Server
 
@@ -100,7 +101,7 @@ def _start(meeting: Path, survival: str) -> IO[bytes]:
     reading = os.open(meeting / _USERS, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     writing = os.open(meeting / _USERS, os.O_WRONLY | os.O_CLOEXEC)
     starting = subprocess.run(
-        [sys.executable, "-m", __name__, str(meeting.absolute()), survival],
+        python(__name__, str(meeting.absolute()), survival),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

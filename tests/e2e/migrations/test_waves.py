@@ -118,6 +118,46 @@ def test_a_gate_is_opened_by_hand(tmp_path: Path, home: Home) -> None:
         assert home.run("verify", "run").exit_code == 0
 
 
+def test_a_wave_is_opened_while_the_one_before_goes_on(tmp_path: Path, home: Home) -> None:
+    """The process that drives the run goes on with it, and what is told is which waves are open now."""
+    with served(
+        tmp_path / "sandbox", "--latency", "400", "--rate-limit", "off", seed={"repositories": FLEET}
+    ) as sandbox:
+        manifest(home, sandbox, 5, gate="manual", waves=[2, 1, 1])
+        with home.running(*RUN) as process:
+            wait_for(lambda: puts(sandbox) == [0], process)
+            told = home.run("approve", "run", "--wave", "3")
+            assert told.out == "waves up to 3 of run are open: it goes through 2 of them without a stop\n"
+            assert "The process that drives run goes on" in told.err
+            assert home.run("approve", "run", "--wave", "2").out == "waves up to 3 of run are open already\n"
+            out, _ = process.communicate(timeout=60)
+        assert (process.returncode, "bulk approve run --wave 4" in out, puts(sandbox)) == (3, True, [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("gate", [{"after": "1h"}, "manual"])
+def test_no_end_is_shown_before_the_gates_ahead_are_open(tmp_path: Path, home: Home, gate: Any) -> None:
+    """Where they open by themselves the end lies behind them, and where a person opens them nobody knows it."""
+
+    def has_status(kind: str, requests: int) -> bool:
+        status.update(json.loads(home.run("status", "run", "--json").out).get("status") or {})
+        return status.get("requests", 0) >= requests and kind in (wait["kind"] for wait in status["waits"])
+
+    status: dict[str, Any] = {}
+    options = ("--latency", "400", "--rate-limit", "core=5000/60")
+    with served(tmp_path / "sandbox", *options, seed={"repositories": FLEET}) as sandbox:
+        manifest(home, sandbox, 6, gate=gate, waves=[3, 1, 1])
+        with home.running(*RUN) as process:
+            wait_for(lambda: puts(sandbox) == [0], process)
+            wait_for(lambda: has_status("lane", 3), process)
+            if gate == "manual":
+                assert status["finish_at"] is None
+                return
+            for kind in ("lane", "gate"):
+                wait_for(lambda kind=kind: has_status(kind, 3) and status["finish_at"], process)  # type: ignore[misc]
+                left_s = datetime.fromisoformat(status["finish_at"]).timestamp() - Clock().now()
+                assert 3 * 3_600 - 60 < left_s < 3 * 3_600 + 60
+
+
 def test_no_wave_is_opened_that_is_none(tmp_path: Path, home: Home) -> None:
     """A wave that the run does not have, one that it has passed, a run without waves or with gates that open by
     themselves, and one that is complete: exit 2, with the reason, and nothing is opened."""

@@ -1,6 +1,7 @@
 """Whatever is changed in a run directory behind its back is found, and named; what the run does itself never is."""
 
 import contextlib
+import os
 import random
 import shutil
 import sqlite3
@@ -31,6 +32,15 @@ def run_dir(tmp_path: Path) -> Path:
         ledger.commit([record(0, job=1), record(40, FAILED)])
         ledger.finish(1, "", STATUS)
     return run_dir
+
+
+def test_a_file_whose_name_is_not_utf8_is_in_no_ones_way(run_dir: Path) -> None:
+    """Somebody has put it into the run directory: the run ends as ever, and nothing says that it has written it."""
+    (run_dir / os.fsdecode(b"\xff\xfe")).touch()
+    with opened(run_dir) as ledger:
+        ledger.finish(1, "", STATUS)
+    found = verify(run_dir)
+    assert (found.flaws, found.is_ended) == ((), True)
 
 
 def change(run_dir: Path, sql: str) -> None:

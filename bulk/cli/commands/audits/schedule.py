@@ -15,6 +15,7 @@ from bulk.cli import output
 from bulk.cli.logs import Command
 from bulk.cli.options import ANY_PATH, CACHE, LIMITS, MANIFEST, PLATFORM, overriding
 from bulk.errors import UsageError
+from bulk.storage.child_process import python
 
 if TYPE_CHECKING:
     from bulk.manifest.manifest import Manifest
@@ -95,7 +96,7 @@ def _program() -> list[str]:
     """Return what starts this bulk, wherever that is done: the installed program, else Python with its module."""
     found = shutil.which("bulk") or sys.argv[0]
     is_program = Path(found).name == "bulk" and os.access(found, os.X_OK)
-    return [str(Path(found).absolute())] if is_program else [sys.executable, "-m", "bulk"]
+    return [str(Path(found).absolute())] if is_program else python("bulk")
 
 
 def _options(manifest: "Manifest", overrides: "Overrides") -> list[str]:

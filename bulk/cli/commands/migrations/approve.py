@@ -44,10 +44,16 @@ def _open(run_dir: Path, wave: int) -> int:
         return with_workers.approve(run_dir, wave)
     from bulk.clock import Clock
     from bulk.engine.migrations.wave_opening import open_waves
-    from bulk.ledger.directory import resuming
+    from bulk.ledger.directory import is_held, resuming
 
     opened = open_waves(run_dir, wave, Clock().now())
+    already = "" if opened else " already"
     through = f": it goes through {len(opened)} of them without a stop" if len(opened) > 1 else ""
-    output.out(f"waves up to {wave} of {run_dir} are open{through}")
-    output.say("Next: " + resuming(run_dir))
+    output.out(f"waves up to {opened.stop - 1} of {run_dir} are open{already}{through}")
+    if is_held(run_dir):
+        output.say(
+            f"The process that drives {run_dir} goes on with the next one, when the one that it is at has ended."
+        )
+    else:
+        output.say("Next: " + resuming(run_dir))
     return 0

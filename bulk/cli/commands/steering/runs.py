@@ -12,6 +12,7 @@ from bulk.cli.commands.cluster import stored
 from bulk.cli.logs import Command
 from bulk.cli.options import ANY_PATH, RUNS, as_json
 from bulk.errors import UsageError
+from bulk.storage.names import text_of
 
 if TYPE_CHECKING:
     from bulk.report.run_list import ListedRun
@@ -67,7 +68,15 @@ def _row(run: "ListedRun") -> tuple[str, ...]:
     done = sum((run.outcomes or {}).values())
     items = f"{done:,}/{run.items:,}" if run.items is not None else f"{done:,}" if run.outcomes else "-"
     exit_code = "-" if run.exit_code is None else str(run.exit_code)
-    return run.run_dir, run.name, run.state, items, _second(run.started_at), _second(run.ended_at), exit_code
+    return (
+        text_of(run.run_dir),
+        text_of(run.name),
+        run.state,
+        items,
+        _second(run.started_at),
+        _second(run.ended_at),
+        exit_code,
+    )
 
 
 def _second(at: float | None) -> str:
