@@ -332,7 +332,10 @@ def _exists(
     for entry in found:
         whole = yield from comparison.whole(item.org, entry.get("id"))
         if whole is None:
-            differences = yield from _differences_of_summary(item, entry)
+            listing = yield from _list(item, targets=item.target)
+            differences = _differences_of_summary(item, entry, listing)
+            if not differences and listing.flaw is not None:
+                return listing.flaw  # whether it is as asked for can't be told
             if not differences:
                 return unchanged(_shown(entry), note=_NOT_COMPARED)
             continue
@@ -343,14 +346,11 @@ def _exists(
     return failed(ErrorCode.CONFLICT, f"{why}, and is not as asked for: {differences}", http_status=status)
 
 
-def _differences_of_summary(item: CreateRulesetItem, entry: dict[str, Any]) -> Generator[Request, Reply, str]:
-    """Return the fields of a summary that are not as asked for: its enforcement, or the target, by which the list is
-    filtered."""
+def _differences_of_summary(item: CreateRulesetItem, entry: dict[str, Any], listing: pages.Listing) -> str:
+    """Return the fields of a summary that are not as asked for: its enforcement, or the target, by which `listing` is
+    filtered, as far as that can be used."""
     differences = normal_forms.differences({"enforcement": item.enforcement}, entry, comparison.FORMS)
-    listing = yield from _list(item, targets=item.target)
-    if listing.flaw is not None:
-        differences.insert(0, f"target ({listing.why})")
-    elif all(other.get("id") != entry.get("id") for other in listing.entries):
+    if listing.flaw is None and all(other.get("id") != entry.get("id") for other in listing.entries):
         differences.insert(0, "target")
     return ", ".join(differences)
 

@@ -59,8 +59,10 @@ def test_no_wrong_answer_makes_a_look_lie(name: str, kind: str) -> None:
 
 
 def test_one_untrue_answer_accuses_nobody() -> None:
-    """A 404 of what is there is no change of somebody else's: a second look shows it."""
+    """A 404 of what is there is no change of somebody else's: a second look shows it. Nor is a list that can't be used
+    a ruleset with another target."""
     assert try_kind("verify", "absent: 404 message to a read", "webhook.update").wrong == []
+    assert try_kind("verify", "pages: the last entry twice", "organization-ruleset.create push").wrong == []
 
 
 @pytest.mark.soak
