@@ -4,6 +4,7 @@ Source: specification, Repository contents, GET /repos/{owner}/{repo}/readme.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import ClassVar
 
 from bulk import urls
@@ -29,7 +30,8 @@ class GetReadme(SavesContent[ReadmeItem], ProvesAbsence[ReadmeItem], Returns[Fil
     """Read the README that the platform prefers for a repository.
 
     Requests:  1; for a README above 1 MB as json or object 2, or 4 where it changes in between, which a plan does not
-               count, nor a second one for an empty one as raw or html. missing: ok: 1 more, the root's listing.
+               count, nor a second one for an empty one as raw or html. missing: ok: 1 more, the root's listing;
+               2 more where that shows a README all the same.
     Category:  core. Lane: none.
     Result:    the file object with its Base64 content; for raw and html `size` and `sha256`. `save` writes the bytes.
     Lost answer: a read is repeated.
@@ -57,7 +59,7 @@ class GetReadme(SavesContent[ReadmeItem], ProvesAbsence[ReadmeItem], Returns[Fil
         return file_reads.fetch(path, query, item.media_type, {}, proof, is_saving=self.is_saving)
 
     def steps_or_absent(self, item: ReadmeItem) -> Steps:
-        return (yield from absence.of_readme(item.owner, item.repo, item.ref, GetReadme.steps(self, item)))
+        return (yield from absence.of_readme(item.owner, item.repo, item.ref, partial(GetReadme.steps, self, item)))
 
     def saved_bytes(self, outcome: Outcome) -> bytes | None:
         return file_reads.saved_bytes(outcome)

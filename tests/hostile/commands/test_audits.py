@@ -21,6 +21,7 @@ FEW = {
     "pages: an entry is missed": "team",
     "pages: the last entry twice": "webhook",
     "half wrong: every second answer is a 404": "readme",
+    "half wrong: the first and every second one is a 404": "readme",
     "front end: its own page for what is not there": "webhook",
     **{way.name: "webhook.list" if way.name.startswith("second") else "contents" for way in VALIDATORS},
 }

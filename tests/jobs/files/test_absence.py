@@ -105,6 +105,21 @@ def test_a_repository_without_readme_and_a_webhook_that_is_gone_are_missing():
     assert found.outcome.result == hook["config"]
 
 
+def test_a_404_of_a_readme_that_the_root_lists_is_no_proof():
+    """One of the two answers is wrong: both are asked for again, past what is kept. It counted as missing."""
+    get, listed = allowing("readme.get"), reply(body=[entry("ReadMe.md")])
+    whole = {**entry("ReadMe.md"), "encoding": "base64", "content": "eA=="}
+    lied = run(get, ITEM, reply(404), listed, reply(body=whole))
+    assert (lied.outcome.is_missing, lied.outcome.result) == (False, whole)
+    deleted = run(get, ITEM, reply(404), listed, reply(404), reply(body=[entry("a")]))
+    assert deleted.outcome.is_missing
+    assert deleted.requests[3].is_fresh
+    both = run(get, ITEM, reply(404), listed, reply(404), listed)
+    assert (both.outcome.kind, both.error.code) == (OutcomeKind.FAILED, "not_found")
+    other = reply(body=[entry("readme_maker.py"), entry("readme.md", "dir")])
+    assert run(get, ITEM, reply(404), other, reply(404), other).outcome.is_missing  # nobody says that it is one
+
+
 def test_a_webhook_among_many_takes_two_requests():
     """All pages of the list were read, and twice more where it was none of them: for each item of an organization with
     a thousand webhooks thirty requests. A page that may not be all is followed by a look at the webhook alone."""

@@ -19,6 +19,8 @@ from bulk_jobs.shared.files.file_reads import MOST_ENTRIES
 from bulk_jobs.shared.files.path_state import contents_url
 
 _SEEN = frozenset((200, 404))
+_READMES = ("readme", "readme.md")
+"""Names that certainly are those of a README; the specification says nothing of others, such as `readme.rst`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +58,28 @@ def of_content(owner: str, repo: str, path: str, ref: str | None, steps: Callabl
         if kind is None:
             is_absent = is_proven or refusals.is_empty_repository(ended)
             return missing(is_unchanged=False) if is_absent else _not_found(ended)
-    return failed(ErrorCode.NOT_FOUND, "its folder lists it, and yet it is not found, twice", http_status=404)
+    return _contradicted()
 
 
-def of_readme(owner: str, repo: str, ref: str | None, steps: Steps) -> Steps:
-    """Return the outcome of the read of a README: a 404 is absence where the root of the repository can be listed."""
-    ended = yield from _read(steps)
-    if isinstance(ended, Outcome):
-        return ended
-    folder = yield from _list(owner, repo, "", ref)
-    return _not_found(ended) if folder.entries is None else missing(is_unchanged=False)
+def of_readme(owner: str, repo: str, ref: str | None, steps: Callable[[], Steps]) -> Steps:
+    """Return the outcome of the read of a README: a 404 is absence where the root of the repository can be listed.
+
+    Where that shows what may be a README, one of the two answers may be wrong, and both are asked for again. What
+    certainly is one is not absent even then.
+    """
+    is_certain = False
+    for is_fresh in (False, True):
+        ended = yield from _read(steps())
+        if isinstance(ended, Outcome):
+            return ended
+        folder = yield from _list(owner, repo, "", ref, is_fresh=is_fresh)
+        if folder.entries is None:
+            return _not_found(ended)
+        names = {name.casefold(): kind for name, kind in folder.entries.items() if kind != "dir"}
+        if not any(name.startswith("readme") for name in names):
+            return missing(is_unchanged=False)
+        is_certain = any(names.get(name) == "file" for name in _READMES)
+    return _contradicted() if is_certain else missing(is_unchanged=False)
 
 
 def _read(steps: Steps) -> Generator[Request, Reply, Outcome | Reply]:
@@ -81,6 +95,10 @@ def _read(steps: Steps) -> Generator[Request, Reply, Outcome | Reply]:
     except StopIteration as end:
         ended: Outcome = end.value
         return ended
+
+
+def _contradicted() -> Outcome:
+    return failed(ErrorCode.NOT_FOUND, "its folder lists it, and yet it is not found, twice", http_status=404)
 
 
 def _not_found(reply: Reply) -> Outcome:
