@@ -364,7 +364,8 @@ class _JobChecking:
             lines = data.lines
         elif isinstance(data, bytes) and b"\n" in data.strip():
             lines = {name: line + below - 1 for name, below in json_text.places(data).items()}
-        for flaw in flaws:
+        given = data.value if isinstance(data, Given) else data
+        for flaw in self._reader.told(flaws, given):
             self._flaws.add(self._place, line_of(flaw.field, lines, line), flaw.field, flaw.message)
 
     def _without_secrets(self, item: Item, line: int, text: bytes) -> bytes:

@@ -65,11 +65,25 @@ class ItemReader:
         except UNDECODABLE:
             return [(0, ItemFlaw("", "can't be read as JSON"))]
         lines = json_text.places(raw) if b"\n" in raw.strip() else {}
-        return [(line_of(flaw.field, lines, 1) - 1, flaw) for flaw in self.explain(value)]
+        flaws = self.told(self.explain(value), value)
+        return [(line_of(flaw.field, lines, 1) - 1, flaw) for flaw in flaws]
 
     def explain(self, value: Any, *, is_yaml: bool = False) -> list[ItemFlaw]:
         """Return the flaws of a decoded object that `from_mapping` refused."""
         return type_errors.flaws_of(self._with_defaults(value), self._type, is_yaml=is_yaml)
+
+    def told(self, flaws: list[ItemFlaw], given: Any) -> list[ItemFlaw]:
+        """Return the flaws of an item; the message of one that `with` has brought says so.
+
+        Args:
+            given: the item as it was given, decoded or as JSON text that can be read.
+        """
+        own = self._decode_any(given) if isinstance(given, bytes) else given
+        elsewhere = self._defaults.keys() - own.keys() if isinstance(own, dict) else set()
+        return [
+            ItemFlaw(flaw.field, f"{flaw.message}; it is from `with` of the job") if _root(flaw) in elsewhere else flaw
+            for flaw in flaws
+        ]
 
     def _direct(self, raw: bytes) -> Item:
         item = self.spooled(raw)
@@ -90,6 +104,10 @@ class ItemReader:
 
     def _with_defaults(self, value: Any) -> Any:
         return {**self._defaults, **value} if isinstance(value, dict) else value
+
+
+def _root(flaw: ItemFlaw) -> str:
+    return flaw.field.partition(".")[0].partition("[")[0]
 
 
 def line_of(field: str, lines: Mapping[str, int], otherwise: int) -> int:

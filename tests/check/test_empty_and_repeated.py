@@ -106,3 +106,30 @@ def test_ids_may_repeat_in_other_jobs(tmp_path):
     jobs = [a_job(ReadThing(), items, number=number, name=f"job-{number}") for number in range(2)]
     checked = check(a_manifest(tmp_path, *jobs), workspace_in(tmp_path))
     assert [found.items for found in checked.jobs] == [3, 3]
+
+
+FROM_WITH = "it is from `with` of the job"
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a_csv", "owner,repo,path\nacme,api,x\n"),
+        ("a_jsonl", '{"owner": "acme", "repo": "api", "path": "x"}\n'),
+        ("a_yaml", "- {owner: acme, repo: api, path: x}\n"),
+    ],
+)
+def test_a_bad_value_of_with_is_said_to_be_there(tmp_path, name, data):
+    """Of an item's flaw that the job's `with` has brought, the message says so: the item's own line shows nothing."""
+    text = (
+        "jobs:\n  x:\n    operation: contents.put\n    with: {content: '* @acme', message: Add}\n"
+        f"    items: {name.replace('_', '.')}\n"
+    )
+    with pytest.raises(ManifestError) as caught:
+        check_text(tmp_path, text, **{name: data})
+    (flaw,) = caught.value.flaws
+    assert (flaw.field, flaw.message.endswith(FROM_WITH)) == ("content", True)
+    own = text.replace("content: '* @acme', ", "path: y, content: KiBAYWNtZQo=, ")
+    with pytest.raises(ManifestError) as caught:
+        check_text(tmp_path, own, **{name: data.replace("api", "a/b").replace("x", "../x")})
+    assert FROM_WITH not in str(caught.value), "what the item says itself is not blamed on `with`"

@@ -192,8 +192,18 @@ def test_an_example_that_is_none_does_no_harm():
 
         example: ClassVar = {}
 
+    class Harmless(Without):
+        """Create a hook that writes nothing that others write."""
+
+        lanes = operation.Operation.lanes
+
     for odd in (Broken(), Without()):
-        assert documentation.documentation(odd).lane == "none"
+        assert documentation.documentation(odd).lane == "not described", "it has one"
+    assert documentation.documentation(Harmless()).lane == "none"
+    told = documentation.documentation(Without())
+    assert "Example" not in documentation.as_text(told), "an item without its required fields is no example"
+    assert "examples" not in told.schema
+    assert "Example" in documentation.as_text(documentation.documentation(GetRateLimit())), "no field is required"
 
 
 def test_every_shipped_operation_is_installed():

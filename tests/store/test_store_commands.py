@@ -294,3 +294,15 @@ def test_without_its_client_everything_else_works():
     done = subprocess.run([*plain, "store", "init", "service=x"], capture_output=True, text=True, check=False)
     assert (done.returncode, "pip install" in done.stderr) == (2, True)
     assert subprocess.run([*plain, "runs", "."], capture_output=True, check=False).returncode == 0
+
+
+def test_the_store_of_a_run_that_is_at_home_is_told_from_a_mistyped_address(tmp_path, capsys):
+    """The store beside a run directory ends with the run: whoever names it then is led to the directory."""
+    gone = tmp_path / "runs" / "migration.store"
+    for command in (["runs"], ["status", "migration"], ["export", "migration"]):
+        assert main([*command, "--store", str(gone)]) == 2
+        told = capsys.readouterr().err
+        assert f"there is no folder {gone}" in told
+        assert f"bulk status {tmp_path}/runs/migration" in told
+    assert main(["runs", "--store", "postgresql://u:p@h/x.store"]) == 2
+    assert "there is no folder" not in capsys.readouterr().err

@@ -8,7 +8,7 @@ packages may leave out. Data and text; the command line prints them.
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -147,7 +147,7 @@ def documentation(operation: AnyOperation) -> OperationDocumentation:
         requests=said.get("Requests", short.requests),
         least_requests=operation.least_requests,
         most_requests=operation.most_requests,
-        lane=said.get("Lane", "as the example's" if lanes else "none").rstrip("."),
+        lane=said.get("Lane", "as the example's" if lanes else _lane_without_example(operation)).rstrip("."),
         lane_of_example=lanes,
         combined=said.get("Combined", ""),
         superseded=said.get("Superseded", ""),
@@ -164,13 +164,9 @@ def documentation(operation: AnyOperation) -> OperationDocumentation:
 def schema(operation: AnyOperation) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of an item."""
     made = msgspec.json.schema(operation.Item)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": operation.name,
-        "description": _sections(operation)[""],
-        **made,
-        "examples": [dict(operation.example)],
-    }
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": operation.name}
+    examples = {"examples": [dict(operation.example)]} if _has_example(operation.example, _fields(operation)) else {}
+    return {**head, "description": _sections(operation)[""], **made, **examples}
 
 
 def example_manifest(described: OperationDocumentation) -> str:
@@ -194,8 +190,9 @@ def as_text(described: OperationDocumentation) -> str:
     for field in described.fields:
         lines.append(f"  {field.name}  ({_kind(field)})")
         lines += _wrapped(about(field), 6)
-    lines += ["", "Example: a manifest"]
-    lines += textwrap.indent(example_manifest(described), "  ").splitlines()
+    if _has_example(described.example, described.fields):
+        lines += ["", "Example: a manifest"]
+        lines += textwrap.indent(example_manifest(described), "  ").splitlines()
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -256,6 +253,14 @@ def _sections(operation: AnyOperation) -> dict[str, str]:
     for label, part in zip(parts[1::2], parts[2::2], strict=True):
         said[label] = " ".join(part.partition("\n\n")[0].split())
     return said
+
+
+def _has_example(example: Mapping[str, Any], fields: Iterable[FieldDocumentation]) -> bool:
+    return bool(example) or not any(field.is_required for field in fields)
+
+
+def _lane_without_example(operation: AnyOperation) -> str:
+    return "none" if operation.is_read or type(operation).lanes is operations.Operation.lanes else "not described"
 
 
 def _lanes_of_example(operation: AnyOperation) -> tuple[str, ...]:

@@ -232,7 +232,9 @@ async def _of_app(
     if not installed:
         missing = "is not installed anywhere" if number is None else f"has no installation {number}"
         return _without_token(credential.name, f"no: the App {missing}", jobs)
-    payer = f"{len(installed):,} installations" if number is None else f"installation {number}"
+    payer = (
+        f"{len(installed):,} installation{'s' * (len(installed) > 1)}" if number is None else f"installation {number}"
+    )
     return [
         CredentialRow(credential.name, job.operation.name, _granted(job.operation.access, installed), payer, None, {})
         for job in _distinct(jobs)

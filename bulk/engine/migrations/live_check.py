@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 import orjson
 
-from bulk.bundle.checked import derived_path, index_name, source_path
+from bulk.bundle.checked import derived_path, index_name, refuse_edited, source_path
 from bulk.bundle.index import INDEX, SCHEMA, opened
 from bulk.capabilities import ChangesThings, LooksBack, LooksTwice
 from bulk.engine.execution import check_items
@@ -112,6 +112,7 @@ async def look_back(
         with working(f"reading {run_dir}"):
             checked = await check_items(manifest, place, Silence(), around.clock, None)
             if identity_of(checked).items_digest != view.identity().items_digest:
+                refuse_edited(checked, run_dir)  # names the file, where it is the list that was edited
                 raise RunDirectoryError("the items are not those of the run any more; put its items files back")
             known = await beside(around.disk, lambda: tuple(_known(job, view, run_dir, place) for job in manifest.jobs))
             wanted = await beside(around.disk, lambda: _only_begun(replace(manifest, jobs=known), view))

@@ -113,6 +113,13 @@ def test_keys_in_every_form_of_pem_sign(
     assert ran.exit_code == 0, ran.err
 
 
+def test_one_installation_is_counted_as_one(home: Home, platform: Served) -> None:
+    """`check` says who pays, also where an App is installed in one place."""
+    home.write("app.pem", key_of(0).private_bytes(PEM, PKCS8, OPEN)).chmod(0o600)
+    ran, _ = tried(home, platform, {"fleet": APP}, "credentials", "check", "manifest.yaml")
+    assert (ran.exit_code, "  1 installation  " in ran.out) == (0, True), ran.out
+
+
 def test_another_app_and_another_key(home: Home, platform: Served) -> None:
     """A client id that the platform does not know is not an App without installations: both are said as what they are,
     and stop everything at once; `check` has a row for each."""

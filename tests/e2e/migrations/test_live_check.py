@@ -105,3 +105,19 @@ def test_what_the_run_changed_again_is_no_difference(tmp_path: Path, home: Home)
         assert home.run("run", "undo.yaml", "--run-dir", "undoing", *QUIET).exit_code == 0
         told = home.run("verify", "undoing", "--live")
         assert (told.exit_code, " 0 moved; " in told.out) == (0, True), told.out
+
+
+def test_a_list_that_was_edited_since_is_named(tmp_path: Path, home: Home) -> None:
+    """What the run has written can't be looked at by another list of items, and whoever edited it hears which one."""
+    with served(tmp_path / "sandbox", "--rate-limit", "off", seed={"repositories": FLEET}) as sandbox:
+        listed = home.write("repos.csv", "owner,repo\nacme-fleet,repo-00000\n")
+        job = {
+            "operation": "contents.put",
+            "with": {"path": "a", "message": "m", "content": "eA=="},
+            "items": "repos.csv",
+        }
+        home.manifest(sandbox.base_url, {"files": job})
+        assert home.run("run", "manifest.yaml", "--run-dir", "run", *QUIET).exit_code == 0
+        home.write("repos.csv", "owner,repo\nacme-fleet,repo-00001\n")
+        told = home.run("verify", "run", "--live")
+        assert (told.exit_code, f"{listed} was edited since the run in run began" in told.err) == (5, True), told.err

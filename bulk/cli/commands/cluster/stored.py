@@ -56,9 +56,14 @@ def reached(text: str, purpose: str) -> Iterator["StoreConnection"]:
         UsageError: `text` is not an address, or a package that a store needs is not installed.
     """
     need_client("a store")
+    from bulk.cluster.local.folder_beside import END
     from bulk.store import address
     from bulk.store.connections import StoreConnection
     from bulk.store.server.shared_server import looked_at
+
+    if text.endswith(END) and "://" not in text and not Path(text).exists():  # in an address may be a password
+        why = f"the store that --workers makes is removed when the run has ended: bulk status {text.removesuffix(END)}"
+        raise UsageError(f"--store: there is no folder {text}; {why}")
 
     with (
         looked_at(Path(text)) as place,
