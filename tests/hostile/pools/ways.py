@@ -121,6 +121,17 @@ def _blind(answer: Answer) -> Change:
     return change
 
 
+def _alone(change: Change, answer: Answer) -> Change:
+    """Only the first member sees what is there, and it is wrong in that way: others that settle for it see nothing."""
+
+    def alone(members: Sequence[Member]) -> None:
+        change(members)
+        for member in members[1:]:
+            member.refuses = lambda ask, now: answer if ask.path.startswith(("/repos/", "/orgs/")) else None
+
+    return alone
+
+
 def _asked_as(place: int, answers: Answers) -> Change:
     def change(members: Sequence[Member]) -> None:
         members[place].pays.asked_as = answers
@@ -224,6 +235,9 @@ def _refusals() -> Iterator[Way]:
     yield Way("502 to what is done", _hidden(GATEWAY, lambda ask: True), idle_s=RETRIED_S)
     yield Way("502 to writes that are done", _hidden(GATEWAY, lambda ask: not ask.is_read))
     yield Way("401 to what is done", _hidden(BAD, lambda ask: True))
+    done = _hidden(GATEWAY, lambda ask: True)
+    yield Way("502 to what is done, unseen by others: 404", _alone(done, NOT_FOUND), idle_s=RETRIED_S, may_fail=True)
+    yield Way("502 to what is done, unseen by others: 403", _alone(done, FORBIDDEN), idle_s=RETRIED_S, may_fail=True)
     yield Way("no answer for ever", _mute(0, lambda ask: ask.path not in ("/rate_limit", "/user")), idle_s=60.5)
     yield Way("GET /user is not answered", _mute(1, lambda ask: ask.path == "/user"), idle_s=10.5)
     for wait in ("0", "1", "2"):
