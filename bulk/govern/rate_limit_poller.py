@@ -346,7 +346,11 @@ class RateLimitPoller:
         account.is_known, account.is_unlimited = True, False
         is_explained, unknown = False, governor.unknown_payers.get(account.name)
         for name, queue in account.queues.items():
-            if name not in told or (unknown is not None and not unknown.speaks(account)):
+            if name not in told:
+                if queue.hopeless and queue.bucket is None:
+                    unusable.forget((queue,))  # nothing confirms that its limit leaves nothing
+                continue
+            if unknown is not None and not unknown.speaks(account):
                 continue
             mark, _ = marks.get(name, (0, 0))
             overlap = queue.bucket.overlap(mark) if queue.bucket else 0

@@ -342,7 +342,7 @@ def test_a_single_witness_does_not_stop_a_run(tmp_path: Path, of: range) -> None
     assert ran.outcomes == ["succeeded"] * 50
 
 
-@pytest.mark.parametrize("answers", [Answers.NOT_FOUND, Answers.BROKEN, Answers.HANGS_LATER])
+@pytest.mark.parametrize("answers", [Answers.NOT_FOUND, Answers.MISSING, Answers.BROKEN, Answers.HANGS_LATER])
 def test_a_limit_of_nothing_that_nobody_repeats_is_forgotten(tmp_path: Path, answers: Answers) -> None:
     """T12: the first answer of `/rate_limit` names a limit of 0, and no other one names any: the run does not wait for
     ever, asking three times a second, but goes by what the headers say."""
