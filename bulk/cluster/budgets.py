@@ -17,6 +17,7 @@ from psycopg import Connection
 from bulk.errors import BulkError
 from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.shared_bucket import Lease, SharedBucket, Wish, unlimited
+from bulk.govern.first_contact import ASKED_IN
 from bulk.govern.governor import Governor
 from bulk.govern.peers import SendDeadline
 from bulk.govern.permits.accounts import Account, Trust
@@ -36,9 +37,6 @@ MOST_ACCOUNTS = 1 << 20
 
 UNKNOWN_PAYER = "unknown"
 """The name of the payer for tokens of which the platform does not say who pays."""
-
-ASKED_IN = "core"
-"""The category of the request that asks to whom a token belongs."""
 
 FROZEN_S = 60.0
 """How long other workers believe that a token was refused (seconds)."""

@@ -11,6 +11,8 @@ from bulk.model import Reply, Request
 
 ASK_USER = Request(method="GET", path="/user", accept=frozenset((200, 401, 403, 404)), is_fresh=True)
 """Asks whose the token is. The specification has no such request; where a platform answers it, that is a witness."""
+ASKED_IN = "core"
+"""The category of `ASK_USER`."""
 _REDIRECTS = frozenset((301, 302, 307, 308))
 _NOT_THERE = frozenset((400, 404, 405, 410, 501))
 PAGES, PAGES_S = 8, 2.0

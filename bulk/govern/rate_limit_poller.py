@@ -276,7 +276,7 @@ class RateLimitPoller:
         account = self._account
         if self._useless >= GIVE_UP_AFTER:
             account.is_known, account.must_ask = True, False
-            unusable.forget(queue for queue in account.queues.values() if queue.bucket is None)
+            unusable.forget_unconfirmed(account)
             for queue in account.queues.values():
                 if queue.tokens is not None and queue.bucket is None:
                     queue.tokens.look(is_unlimited=True)
@@ -313,7 +313,7 @@ class RateLimitPoller:
             case VerdictKind.ACCEPTED | VerdictKind.REFUSED | VerdictKind.ASTRAY if reply.status == 404:
                 self._useless, account.must_ask = 0, False
                 account.is_known = account.is_unlimited = True
-                unusable.forget(queue for queue in account.queues.values() if queue.bucket is None)
+                unusable.forget_unconfirmed(account)
             case VerdictKind.UNAUTHORIZED:
                 account.freeze(now)
             case _:
@@ -345,12 +345,9 @@ class RateLimitPoller:
         was_asked = account.must_ask and account.is_known
         account.is_known, account.is_unlimited = True, False
         is_explained, unknown = False, governor.unknown_payers.get(account.name)
+        unusable.forget_unconfirmed(account, told)
         for name, queue in account.queues.items():
-            if name not in told:
-                if queue.hopeless and queue.bucket is None:
-                    unusable.forget((queue,))  # nothing confirms that its limit leaves nothing
-                continue
-            if unknown is not None and not unknown.speaks(account):
+            if name not in told or (unknown is not None and not unknown.speaks(account)):
                 continue
             mark, _ = marks.get(name, (0, 0))
             overlap = queue.bucket.overlap(mark) if queue.bucket else 0

@@ -8,20 +8,18 @@ Source: open-points.md (304).
 """
 
 import logging
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-import anyio
-
 from bulk.clock import Clock
-from bulk.govern.first_contact import ASK_USER
+from bulk.engine.credentials.token_users import users_of
 from bulk.govern.governor import Governor
 from bulk.govern.permits.accounts import NO_TOKEN, Account
-from bulk.govern.rate_limit_poller import ASK_LIMITS, PATIENCE_S, take_told, told_in
+from bulk.govern.rate_limit_poller import ASK_LIMITS, take_told, told_in
 from bulk.govern.unknown_payers import Told, UnknownPayer, asked_in_turn, join, parted
 from bulk.manifest.manifest import Platform
-from bulk.model import ErrorCode, Failure, FailureKind, Reply
+from bulk.model import Failure, Reply
 from bulk.platform.auth.credentials import Credential
 from bulk.platform.auth.manifest_credentials import AnyCredential, AppCredential
 from bulk.platform.auth.secrets import Secret
@@ -32,10 +30,6 @@ log = logging.getLogger("bulk.engine.run")
 
 UNKNOWN = "unknown"
 """The payer of members of a pool of whom the platform does not say who pays for them."""
-USER_AGAIN_S = 0.5, 1.0
-"""Pauses before `GET /user` is asked again (seconds)."""
-CORE = "core"
-"""The category that pays for `GET /user`."""
 SCOPES, PRIVATE = "x-oauth-scopes", "repo"
 """The header that names scopes, and the scope with which private repositories are seen."""
 
@@ -59,7 +53,9 @@ async def recognise(
     """
     pooled = {name for members in governor.pools.values() for name in members}
     plain = [account for account in governor.accounts.values() if not account.is_minted]
-    users = await _users(platform, plain, pooled, transport, governor.clock, is_keeping=is_keeping)
+    is_all = platform.vendor == "github" and (is_keeping or len(plain) > 1)
+    asked = [account for account in plain if is_all or account.name in pooled]
+    users = await users_of(asked, transport, governor.clock)
     payers: dict[str, list[Account]] = {}
     scopes: dict[str, frozenset[str] | None] = {}
     for account in plain:
@@ -125,50 +121,6 @@ def open_stores(
             token = NO_TOKEN if account.is_minted else account.token
             stores[owner] = ValidatorStore(directory, platform, token, identity=identity)
         found[name] = stores[owner]
-    return found
-
-
-async def asked_user(transport: Wire, token: Secret, clock: Clock) -> Reply | Failure:
-    """Return what `GET /user` is answered; asked again where something on the way answers, or a connection is lost.
-
-    Who pays must not be guessed because of a single lost answer.
-    """
-    for pause_s in USER_AGAIN_S:
-        answer = await _user_in_time(transport, token)
-        if answer.status < 500 if isinstance(answer, Reply) else answer.kind is not FailureKind.LOST:
-            return answer
-        await clock.sleep(pause_s)
-    return await _user_in_time(transport, token)
-
-
-async def _user_in_time(transport: Wire, token: Secret) -> Reply | Failure:
-    with anyio.move_on_after(PATIENCE_S):
-        return await transport.send(ASK_USER, token, None)
-    return Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.TIMEOUT, message="GET /user was not answered")
-
-
-async def _users(
-    platform: Platform,
-    plain: Sequence[Account],
-    pooled: Container[str],
-    transport: Wire,
-    clock: Clock,
-    *,
-    is_keeping: bool,
-) -> dict[str, Reply | Failure]:
-    """Ask all accounts at once whose they are, where that matters."""
-    found: dict[str, Reply | Failure] = {}
-
-    async def ask(account: Account) -> None:
-        found[account.name] = answer = await asked_user(transport, account.token, clock)
-        if isinstance(answer, Reply) and CORE in account.queues:
-            account.queues[CORE].note_unbudgeted(clock.monotonic())
-
-    is_all = platform.vendor == "github" and (is_keeping or len(plain) > 1)
-    async with anyio.create_task_group() as group:
-        for account in plain:
-            if is_all or account.name in pooled:
-                group.start_soon(ask, account)
     return found
 
 

@@ -19,7 +19,8 @@ from bulk.check.plan_forecast import length_of
 from bulk.clock import Clock
 from bulk.engine.credentials.app_routes import Owners, wanted_permissions
 from bulk.engine.credentials.credential_check import installations_of
-from bulk.engine.credentials.kept_answers import asked_user, payers_apart
+from bulk.engine.credentials.kept_answers import payers_apart
+from bulk.engine.credentials.token_users import asked_user
 from bulk.errors import CredentialMissing, CredentialRefused
 from bulk.execute.job_streams import JobStreams
 from bulk.govern.permits.accounts import CredentialSource

@@ -249,7 +249,7 @@ def take_limits(
             return False
         limit, remaining = bucket.limit, 0  # a single word does not change how much a window holds
     elif queue.hopeless:
-        unusable.forget((queue,))
+        unusable.forget(queue)
     if queue.tokens is not None:
         return False  # the store knows how many requests are left
     reset_at = float(limits.reset)

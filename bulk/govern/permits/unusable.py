@@ -4,7 +4,7 @@ A run that needs it is refused before anything is sent; one whose limit is lower
 ever. A single word is not enough for either.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from bulk.errors import BudgetTooSmall, BulkError, RunStopped
 from bulk.govern.permits.accounts import Account, PermitQueue, Trust
@@ -24,11 +24,21 @@ def note(queue: PermitQueue, limit: int, now: float, *, is_asked: bool) -> None:
         each.is_hopeless_shown = each.is_hopeless_shown or not is_asked
 
 
-def forget(queues: Iterable[PermitQueue]) -> None:
+def forget(queue: PermitQueue) -> None:
     """Forget words on a limit that leaves nothing: the platform names another one, or none."""
-    for queue in queues:
-        for each in (queue, *queue.siblings):
-            each.hopeless, each.is_hopeless_shown = 0, False
+    for each in (queue, *queue.siblings):
+        each.hopeless, each.is_hopeless_shown = 0, False
+
+
+def forget_unconfirmed(account: Account, told: Container[str] = ()) -> None:
+    """Forget words on limits that leave nothing which the newest answer of `/rate_limit`, or none, does not confirm.
+
+    Args:
+        told: the categories of which it named a limit.
+    """
+    for category, queue in account.queues.items():
+        if queue.hopeless and queue.bucket is None and category not in told:
+            forget(queue)
 
 
 def is_hopeless(queue: PermitQueue, now: float) -> bool:
