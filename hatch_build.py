@@ -221,6 +221,9 @@ def compile_modules(modules: Sequence[str], built: Path) -> None:
     # what an extra brings need not be there: it is imported where it is used
     options = ["--ignore-missing-imports"]
     extensions = mypycify([*options, *modules], target_dir=generated, debug_level="0", multi_file=True)
+    for extension in extensions if os.name != "nt" else ():
+        # what another library can't replace is called directly, and not by a table of addresses
+        extension.extra_compile_args.append("-fvisibility=hidden")
     command = OnEveryCore(Distribution({"name": "bulk", "ext_modules": extensions}))
     command.build_lib, command.build_temp, command.parallel = str(built), objects, processes()
     command.ensure_finalized()

@@ -1,5 +1,6 @@
 """A wheel is compiled where that is possible and plain Python where it is not, and nobody has to know which."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -80,8 +81,8 @@ def small(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def compiled_wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """What is in the small project's wheel; a module imports later what is not installed.
+def small_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small project's wheel; a module imports later what is not installed.
 
     It is built once: the C compiler takes six seconds.
     """
@@ -92,7 +93,13 @@ def compiled_wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     done = build(root, folder / "made", BULK_COMPILE="")
     assert done.returncode == 0, done.stdout + done.stderr
     (wheel,) = (folder / "made").iterdir()
-    return contents(wheel)
+    return wheel
+
+
+@pytest.fixture
+def compiled_wheel(small_wheel: Path) -> set[str]:
+    """What is in the small project's wheel."""
+    return contents(small_wheel)
 
 
 def test_a_wheel_has_extension_modules_where_a_compiler_works(compiled_wheel: set[str]) -> None:
@@ -100,6 +107,19 @@ def test_a_wheel_has_extension_modules_where_a_compiler_works(compiled_wheel: se
     assert {"bulk/one.py", "bulk_jobs/two.py"} <= compiled_wheel
     compiled = {name.partition(".")[0] for name in compiled_wheel if name.endswith(".so") and "mypyc" not in name}
     assert compiled == (set() if hatch_build.fault_of_the_compiler() else {"bulk/one", "bulk_jobs/two"})
+
+
+def test_what_is_compiled_calls_its_own_functions_directly(small_wheel: Path, tmp_path: Path) -> None:
+    """The functions of the library are its own: one that other libraries see might be replaced by one of theirs, so
+    that each call would look it up. What Python looks for is there.
+    """
+    with zipfile.ZipFile(small_wheel) as archive:
+        made = [Path(archive.extract(name, tmp_path)) for name in archive.namelist() if "__mypyc." in name]
+    assert len(made) == (hatch_build.fault_of_the_compiler() is None)
+    for path in made:
+        library = ctypes.PyDLL(str(path))
+        assert hasattr(library, f"PyInit_{path.name.partition('.')[0]}")
+        assert not hasattr(library, "CPyDef_one___twice")
 
 
 def test_what_an_extra_brings_need_not_be_there(compiled_wheel: set[str]) -> None:
