@@ -220,7 +220,8 @@ class AddTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[TeamAd
     """Assign an enterprise team to several organizations at once.
 
     Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are not assigned yet. Where it
-               has none or more than 100, and some are not assigned yet, its list is read twice.
+               has none or more than 100, and some are not assigned yet, its list is read twice, and where it has
+               none, one organization is looked at.
     Category:  core. Lane: the team.
     Combined:  items of a team, one behind the other, with up to 100 names: its list is read once, what it lacks is sent
                in one POST …/add.

@@ -263,7 +263,7 @@ WRITES = (
     Write(
         "team-organization.add",
         {**answers.TEAM, "organization_slugs": ["acme-eng"]},
-        (NONE, NONE),
+        (NONE, NONE, ABSENT),
         (200,),
         [answers.ORGANIZATION],
         ([{}], [{"id": 101}]),

@@ -157,6 +157,17 @@ def test_a_list_that_shows_nothing_is_read_twice_before_an_addition(operation, f
     assert len(drive(operation.steps_combined([item] * 2), listed("a", "b")).requests) == 1
 
 
+def test_where_no_list_shows_anything_one_organization_is_looked_at():
+    """Something on the way may answer every list with nothing: a look contradicts it, and says what was before."""
+    item, there = item_of(ADD, **some("a", "b")), reply(body={**ENG, "login": "a"})
+    driven = drive(ADD.steps_combined([item]), LISTED, LISTED, there, listed("a", "b"))
+    assert driven.shown()[2:] == [f"GET {ALL_URL}/a", f"POST {ALL_URL}/add"]
+    assert driven.requests[2].is_fresh
+    assert driven.ended[0].result == {"added": ["b"], "present": ["a"]}
+    empty = drive(ADD.steps_combined([item]), LISTED, LISTED, ABSENT, listed("a", "b"))
+    assert empty.ended[0].result == {"added": ["a", "b"], "present": []}
+
+
 def test_add_in_chunks():
     """At most 100 names go into one call."""
     slugs = [f"org-{number}" for number in range(250)]

@@ -158,13 +158,19 @@ def read_before(
     item: TeamItem, slugs: Iterable[str], most_pages: int = pages.MOST_PAGES
 ) -> Generator[Request, Reply, pages.Listing]:
     """Read the team's list before `slugs` are assigned. Where it lacks some of them, and is empty or has several pages,
-    it is read twice: an undo would take away what a wrong answer, or a list that moved, did not show."""
+    it is read twice: an undo would take away what a wrong answer, or a list that moved, did not show. Where it shows
+    nothing at all, one of them is looked at besides, as something on the way may answer each question with nothing."""
     listing = yield from pages.read_all(path(item), ORGANIZATIONS, most_pages=most_pages)
     assigned = by_login(listing.entries)
-    if listing.flaw is not None or not divided(slugs, assigned)[1] or (assigned and listing.pages == 1):
+    lacking = divided(slugs, assigned)[1]
+    if listing.flaw is not None or not lacking or (assigned and listing.pages == 1):
         return listing
     again = yield from pages.read_all(path(item), ORGANIZATIONS, is_fresh=True, most_pages=most_pages)
-    return msgspec.structs.replace(again, entries=[*listing.entries, *again.entries])
+    entries = [*listing.entries, *again.entries]
+    if not entries and again.flaw is None:
+        found = yield _look_at(item, lacking[0], is_fresh=True)
+        entries = [found.body] if found.status == 200 else []
+    return msgspec.structs.replace(again, entries=entries)
 
 
 def read_assigned(
