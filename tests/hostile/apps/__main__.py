@@ -10,7 +10,7 @@ def main(work: Work = "files", part: str = "") -> int:
     """1 where something does not hold."""
     wrong = 0
     for way in WAYS:
-        if part in way.name:
+        if part in way.name and not (way.is_for_writes and work == "reads"):
             tried = try_way(way, work)
             wrong += bool(tried.broken())
             sys.stdout.write(f"{told(tried)}\n")

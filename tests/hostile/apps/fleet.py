@@ -27,7 +27,7 @@ from tests.hostile.wrong import Course
 CLIENT_ID = "Iv1.fleet"
 LASTS_S = 3_600
 """How long a token of an installation lasts (seconds)."""
-REPOSITORIES = 24
+REPOSITORIES = 48
 OWNERS = ("acme", "orbit", "nova")
 LIMITED = "API rate limit exceeded for installation ID 7."
 MUTE = Answer(0)

@@ -27,6 +27,8 @@ from tests.hostile.pools.members import readme_of
 from tests.hostile.virtual import AFTERWARDS_S, ended, in_virtual_time, lines_of, wall
 
 Work = Literal["reads", "files"]
+EACH: Mapping[Work, int] = {"files": 24, "reads": 48}
+"""Items of each owner (count): they take as many requests."""
 LANES = 4
 """Files are written in so many repositories of each owner (count)."""
 AT_MOST_S = 20_000.0
@@ -136,9 +138,9 @@ def _key(item: Mapping[str, Any]) -> tuple[Any, ...]:
     return "file", repository_id(OWNERS.index(item["owner"]), int(item["repo"][1:])), "trunk", item.get("path")
 
 
-def try_way(way: Way, work: Work = "files", each: int = 24) -> Tried:
-    """Do `each` items of each installation; then nothing is wrong any more, and the run is gone on with."""
-    items = items_of(work, each)
+def try_way(way: Way, work: Work = "files") -> Tried:
+    """Do items of each installation; then nothing is wrong any more, and the run is gone on with."""
+    items = items_of(work, EACH[work])
 
     async def main() -> Tried:
         fleet = Fleet(key(), wall, way.limit, way.window_s)

@@ -1,4 +1,4 @@
-"""What was sent last: where that can't be taken back before another write leaves, it is thrown away, or nothing leaves."""
+"""What was sent last: what can't be taken back before another write leaves is thrown away, or nothing leaves."""
 
 import contextlib
 import sqlite3
