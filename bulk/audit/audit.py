@@ -143,7 +143,9 @@ def _judged(prepared: Prepared, history: History, run_dir: Path, report: Report)
         [(table_name(change.operation), change.item) for change in changes if change.kind == kind]
         for kind in (LOST, REMOVED)
     )
-    judgement = judge(prepared.policies, prepared.waivers, task, known, lost, removed, items=report.done, at=at)
+    judgement = judge(
+        prepared.policies, prepared.waivers, task, known, lost, removed, items=report.done, at=at, jobs=report.jobs
+    )
     violations = (_row_of(each, run_dir.name) for each in judgement.violations)
     write_rows(VIOLATIONS, violations, history.place(places.VIOLATIONS, run_dir.name, ".parquet"))
     verdict = _verdict(judgement, drift)
@@ -366,7 +368,7 @@ def judge_run(prepared: Prepared, run_dir: Path, now: float) -> AuditResult:
         made = (f"CREATE {kind} {name(table)} AS {query}" for table, query in tables.queries.items())
         rest = (f"CREATE TABLE {table} AS {empty(COMMON[table])}" for table in ("changes", "violations"))
         task = Task(statements=(tables.view, *made, *rest), allowed=(str(tables.lines),) if kind == "VIEW" else ())
-        judgement = judge(prepared.policies, prepared.waivers, task, {}, items=report.done, at=at)
+        judgement = judge(prepared.policies, prepared.waivers, task, {}, items=report.done, at=at, jobs=report.jobs)
     verdict = _verdict(judgement, Drift())
     exit_code = of_audit(0, is_different=bool(verdict))
     night = Night(run=run_dir.resolve().name, at=at, exit_code=exit_code, items=report.done, verdict=verdict)

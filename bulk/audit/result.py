@@ -54,7 +54,9 @@ class AuditResult(msgspec.Struct, frozen=True, kw_only=True):
         if self.night.is_blind:
             return "nothing could be read"
         failed = any(policy.is_failed for policy in self.judgement.policies)
+        unread = max((policy.unread for policy in self.judgement.policies), default=0)
         calm = "no policy of severity error is violated" if failed else "nothing is violated"
         found = " and ".join(word for word in self.night.verdict if word != "unknown")
         blind = f", {counted(self.night.lost_sight, 'item')} can't be read any more" if self.night.lost_sight else ""
+        blind = f", {counted(unread, 'item')} could not be read" if unread and not blind else blind
         return (found or (f"nothing changed, {calm}" if self.is_night else calm)) + blind

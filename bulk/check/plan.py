@@ -169,7 +169,7 @@ def plan(
     now: float,
     *,
     latency_s: float = LATENCY_S,
-    unknown: Collection[str] = (),
+    unknown: Collection[Key] = (),
 ) -> Plan:
     """Return the plan of a run of `checked`.
 
@@ -177,7 +177,7 @@ def plan(
         buckets: the buckets in use, as `GET /rate_limit` tells of them; one that is missing has no limit.
         now: UTC epoch seconds, from the same clock as `reset_at` of the buckets.
         latency_s: measured time from a request to its answer (seconds).
-        unknown: names of the credentials whose limits the platform did not tell.
+        unknown: credentials and categories whose limit the platform did not tell.
     """
     manifest = checked.manifest
     pairs = list(zip(manifest.jobs, checked.jobs, strict=True))
@@ -247,7 +247,7 @@ def _sum(parts: Sequence[Savings]) -> Savings:
 
 
 def _buckets(
-    jobs: Sequence[JobPlan], known: Mapping[Key, BucketStatus], limits: Limits, now: float, unknown: Collection[str]
+    jobs: Sequence[JobPlan], known: Mapping[Key, BucketStatus], limits: Limits, now: float, unknown: Collection[Key]
 ) -> tuple[BucketPlan, ...]:
     wanted: dict[Key, list[int]] = {}
     for job in jobs:
@@ -272,7 +272,7 @@ def _buckets(
                 reset_at=bucket.reset_at,
                 window_s=window_s,
                 is_window_seen=bucket.limit is None or bucket.window_s is not None,
-                is_known=credential not in unknown,
+                is_known=(credential, category) not in unknown,
                 least_requests=least,
                 most_requests=most,
                 least_windows=ends[0][0],

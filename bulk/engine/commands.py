@@ -139,11 +139,15 @@ async def plan_manifest(path: Path, *, overrides: Overrides, environ: Mapping[st
             plain = {name: each for name, each in credentials.items() if isinstance(each, Credential)}
             sources = {**{name: plain[name] for name in used if name in plain}, **payers.sources}
             names = list(sources)
-            told = await ask_limits(manifest.platform, sources, names, clock, asks=LATENCY_ASKS, may_be_silent=True)
+            wanted = {each for pair in categories for each in payers.of(*pair)}
+            told = await ask_limits(
+                manifest.platform, sources, names, clock, asks=LATENCY_ASKS, may_be_silent=True, wanted=wanted
+            )
             needed = [bucket for bucket in told.buckets if (bucket.credential, bucket.category) in categories]
             joined, shown = budgets_of(payers, told.buckets, clock.now())
             latency_s = told.latency_s or LATENCY_S
-            found = plan(checked, [*needed, *joined], clock.now(), latency_s=latency_s, unknown=told.silent)
+            unknown = {pair for pair in categories if any(told.is_unknown(*each) for each in payers.of(*pair))}
+            found = plan(checked, [*needed, *joined], clock.now(), latency_s=latency_s, unknown=unknown)
             buckets = tuple(together(bucket, shown, manifest.limits.reserve) for bucket in found.buckets)
             lacking = lacking_scopes(manifest, credentials, told.scopes)
             notes = (*found.notes, *payers.notes, *told.notes, *lacking)
@@ -175,7 +179,10 @@ async def ask_budgets(manifest: Manifest, environ: Mapping[str, str]) -> ToldLim
             checked = await check_items(manifest, workspace, Silence(), clock, None)
             payers = await find_payers(checked, credentials, workspace, clock)
     sources |= payers.sources
-    told = await ask_limits(manifest.platform, sources, list(sources), clock, asks=LATENCY_ASKS, may_be_silent=True)
+    wanted = {each for job in manifest.jobs for each in payers.of(job.credential, job.operation.category)}
+    told = await ask_limits(
+        manifest.platform, sources, list(sources), clock, asks=LATENCY_ASKS, may_be_silent=True, wanted=wanted
+    )
     now = clock.now()
     buckets = [
         msgspec.structs.replace(bucket, reset_at=None if bucket.reset_at is None else max(0.0, bucket.reset_at - now))

@@ -193,7 +193,7 @@ async def _explained(outcome: Outcome, entry: Entry, account: Account) -> Outcom
     """
     is_refused = outcome.is_missing or (outcome.error is not None and outcome.error.code in _NOT_COVERED)
     source = account.source
-    if not is_refused or not isinstance(source, InstallationSource) or not source.installation.is_selected:
+    if not is_refused or not isinstance(source, InstallationSource):
         return outcome
     owner, repo, _ = owner_of(entry.item)
     if not repo or await source.covers(owner, repo):

@@ -287,7 +287,7 @@ class CreateSnapshot(
             manifests: Any = item.manifests
             is_made = isinstance(manifests, orjson.Fragment)
             counted = hashlib.sha256(orjson.dumps(manifests) if is_made else msgspec.json.encode(manifests)).digest()
-        parts = [item.ref, item.job.correlator, msgspec.to_builtins(item.detector), item.metadata]
+        parts = [item.version, item.ref, item.job.correlator, msgspec.to_builtins(item.detector), item.metadata]
         if self.skip_unchanged != "content":
             parts.append(item.sha)
         return hashlib.sha256(msgspec.json.encode(parts) + counted).digest()

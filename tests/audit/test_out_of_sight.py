@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.audit.nights import ABSENT, POLICY, VAULT, Nights
+from tests.audit.nights import ABSENT, FILES, POLICY, VAULT, Nights
 from tests.audit.test_judging import judged, policy
 from tests.e2e.support.platform import Home, served
 
@@ -93,6 +93,25 @@ def test_a_night_that_reads_nothing_is_a_failure_and_no_recovery(nights):
     nights.home.token = token
     code, seen = nights.result("--no-cache")
     assert (code, [each["status"] for each in seen["judgement"]["violations"]]) == (7, ["known"])
+
+
+def test_a_policy_holds_of_nothing_that_was_not_read(nights):
+    """failures.md row 109: an item that nobody has ever read may violate the policy. Neither the night nor a test of
+    its run says that the policy holds."""
+    nights.items = [FILES[0], {**VAULT, "path": "README.md"}]
+    nights.write(policies=["owners.sql"])
+    nights.home.token = "sbx-read-only"
+    ran = nights.audit("--format", "junit", "--out", "junit.xml")
+    line = "?    owners (error): nothing; 1 item could not be read"
+    assert (ran.exit_code, line in ran.out, "nothing is violated, 1 item could not" in ran.out) == (1, True, True), (
+        ran.out
+    )
+    suite = ElementTree.parse(nights.folder / "junit.xml").getroot()
+    assert [each.attrib["message"] for each in suite.findall("testcase/skipped")] == ["1 item could not be read"]
+    (page,) = nights.folder.glob("audits/files/pages/*.html")
+    assert '<td class="">unknown</td>' in page.read_text()
+    tested = nights.home.run("audit", "test", "files.yaml", f"audits/files/runs/{nights.history().nights[-1].run}")
+    assert line in tested.out, tested.out
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,12 @@ def run_jobs(
 
 
 async def killed(
-    run: Callable[..., Awaitable[Report]], service: Service, environ: Mapping[str, str], run_dir: Path, after_s: float
+    run: Callable[..., Awaitable[Report]],
+    service: Service,
+    environ: Mapping[str, str],
+    run_dir: Path,
+    after_s: float,
+    cache: Path | None = None,
 ) -> None:
     """Run, and end it as SIGKILL does: its directory stays as it was then; what it had sent still arrives."""
     kept = run_dir.with_name("kept")
@@ -155,7 +160,7 @@ async def killed(
 
     async with anyio.create_task_group() as group:
         group.start_soon(kill)
-        await _ended_on(connector, run, environ, AT_MOST_S)
+        await _ended_on(connector, run, environ, AT_MOST_S, cache)
         group.cancel_scope.cancel()
     if kept.exists():
         shutil.rmtree(run_dir)

@@ -249,7 +249,8 @@ def test_a_bill_of_materials_becomes_manifests():
 
 
 def test_what_counts_of_a_snapshot():
-    """The digest leaves out the id of the job and the time, and with `content` the commit; never: there is none."""
+    """The digest leaves out the id and the page of the job and the time, and with `content` the commit; never: there is
+    none. The version of the form counts."""
     item = item_of(CREATE, **ITEM)
     ways: list[Any] = [skipping_unchanged(CREATE, how, 60.0) for how in ("exact", "content", "never")]
     exact, content, never = ways
@@ -257,6 +258,7 @@ def test_what_counts_of_a_snapshot():
     moved = msgspec.structs.replace(item, sha="f" * 40)
     assert exact.sent_digest(item) == exact.sent_digest(later) != exact.sent_digest(moved)
     assert content.sent_digest(item) == content.sent_digest(moved)
+    assert content.sent_digest(item) != content.sent_digest(msgspec.structs.replace(item, version=item.version + 1))
     assert content.sent_digest(item) != content.sent_digest(msgspec.structs.replace(item, ref="refs/heads/x"))
     assert never.sent_digest(item) == CREATE.sent_digest(item) == b""
 

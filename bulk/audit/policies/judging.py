@@ -4,12 +4,12 @@ import datetime
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from bulk.audit.policies.out_of_sight import OutOfSight
+from bulk.audit.policies.out_of_sight import OutOfSight, unread_by, unread_in
 from bulk.audit.policies.policy import SEVERITIES, Policy
 from bulk.audit.policies.waivers import ByPolicy, Waiver
 from bulk.audit.tables import asking, statements
@@ -19,6 +19,7 @@ from bulk.audit.tables.columns import COMMON, table_of
 from bulk.flaws import Flaws, unknown_name
 from bulk.manifest.manifest import Manifest
 from bulk.redaction import redact, redact_json, shows_secret
+from bulk.report.record import JobReport
 from bulk.report.render.formatting import counted
 
 MOST_ROWS = 1_000_000
@@ -56,6 +57,7 @@ class PolicyResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         allowed: most violations without a waiver with which the policy does not fail (count).
+        unread: items of the tables that it names which nobody has read, so that it could not look at them (count).
     """
 
     name: str
@@ -67,8 +69,14 @@ class PolicyResult(msgspec.Struct, frozen=True, kw_only=True):
     waived: int
     fixed: int
     unknown: int = 0
+    unread: int = 0
     allowed: float
     is_failed: bool
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether it fails nothing that was read, and there is more."""
+        return not self.is_failed and (self.unknown or self.unread) > 0
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,6 +139,7 @@ def judge(
     *,
     items: int,
     at: str,
+    jobs: Iterable[JobReport] = (),
 ) -> Judgement:
     """Run the policies.
 
@@ -140,7 +149,7 @@ def judge(
         lost: items that could be read before and can't be read now, each with the name of its operation's table.
         removed: items that have left the list since the night before, likewise.
         items: items of the run (count).
-        at: when the run began (RFC 3339).
+        at: when the run began (RFC 3339). jobs: how its items ended: what was not read no policy can look at.
 
     Raises:
         ManifestError: a policy can't be run.
@@ -171,10 +180,10 @@ def judge(
         for print_, old in before.items()
         if print_ not in found and old.policy in by_name
     ]
-    violations = (*found.values(), *gone)
+    violations, unread = (*found.values(), *gone), unread_in(jobs)
     counts = Counter((violation.policy, violation.status) for violation in violations)
     return Judgement(
-        policies=tuple(_result(policy, counts, items) for policy in policies),
+        policies=tuple(_result(policy, counts, items, unread) for policy in policies),
         violations=tuple(sorted(violations, key=_place)),
         notes=(*_notes(waivers, night.used, night.today), *_cut(rows_of), *_not_read(policies, gone, removed)),
     )
@@ -263,7 +272,9 @@ def _shown(keys: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return keys
 
 
-def _result(policy: Policy, counts: Mapping[tuple[str, str], int], items: int) -> PolicyResult:
+def _result(
+    policy: Policy, counts: Mapping[tuple[str, str], int], items: int, unread: Mapping[str, int]
+) -> PolicyResult:
     found = {status: counts.get((policy.name, status), 0) for status in (NEW, KNOWN, WAIVED, FIXED, UNKNOWN)}
     allowed = policy.allowed(items)
     return PolicyResult(
@@ -272,6 +283,7 @@ def _result(policy: Policy, counts: Mapping[tuple[str, str], int], items: int) -
         path=policy.path,
         description=policy.description,
         allowed=allowed,
+        unread=unread_by(policy, unread),
         is_failed=found[NEW] + found[KNOWN] > allowed,
         **found,
     )

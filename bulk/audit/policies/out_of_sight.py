@@ -1,11 +1,14 @@
-"""Tells violations that are gone from those of items that can't be read now. Pure."""
+"""Tells violations that are gone from those of items that can't be read now, and what a policy could not see. Pure."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bulk.audit.policies.policy import Policy
-from bulk.audit.tables.columns import COMMON
+from bulk.audit.tables.columns import COMMON, table_name
+from bulk.model import SUCCESSFUL
+from bulk.report.record import JobReport
 
 _UNREAD = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
 """Texts and comments, in which names mean nothing."""
@@ -15,6 +18,22 @@ _BEFORE_A_COLUMN = re.compile(
     re.IGNORECASE,
 )
 """Words that may stand right before a column. Any other word, or a value, is what gets the column's name."""
+
+
+def unread_in(jobs: Iterable[JobReport]) -> Counter[str]:
+    """Return how many items of each table nobody has read (counts). What is not found is one: it may be kept away."""
+    found = Counter[str]()
+    for job in jobs:
+        ended = sum(count for outcome, count in job.outcomes.items() if outcome not in SUCCESSFUL)
+        left = (1 if job.items is None else 0) if job.left is None else job.left
+        found[table_name(job.operation)] += ended + left
+    return found
+
+
+def unread_by(policy: Policy, unread: Mapping[str, int]) -> int:
+    """Return how many items that nobody has read a policy would look at (count): those of the tables that it names."""
+    reads_any = any(_names(policy, table) for table in COMMON)
+    return sum(count for table, count in unread.items() if reads_any or _names(policy, table))
 
 
 class OutOfSight:

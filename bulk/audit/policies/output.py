@@ -25,7 +25,8 @@ def lines(judgement: Judgement, *, is_all: bool = False) -> Iterator[str]:
     for policy in judgement.policies:
         counts = [(getattr(policy, word), word) for word in (NEW, KNOWN, FIXED, UNKNOWN, WAIVED)]
         said = ", ".join(f"{count(number)} {word}" for number, word in counts if number) or "nothing"
-        yield f"{_state(policy):4} {policy.name} ({policy.severity}): {said}"
+        blind = f"; {counted(policy.unread, 'item')} could not be read" if policy.unread else ""
+        yield f"{_state(policy):4} {policy.name} ({policy.severity}): {said}{blind}"
         open_ = [each for each in judgement.violations if each.policy == policy.name and each.status in (NEW, KNOWN)]
         open_.sort(key=lambda each: each.status != NEW)
         for violation in open_ if is_all else open_[:MOST_SHOWN]:
@@ -37,7 +38,7 @@ def lines(judgement: Judgement, *, is_all: bool = False) -> Iterator[str]:
 
 
 def _state(policy: PolicyResult) -> str:
-    return "FAIL" if policy.is_failed else "?" if policy.unknown else "ok"
+    return "FAIL" if policy.is_failed else "?" if policy.is_unsure else "ok"
 
 
 def sarif(judgement: Judgement, version: str, folder: Path) -> bytes:
@@ -108,8 +109,9 @@ def junit(judgement: Judgement, name: str) -> bytes:
         case = f"<testcase classname={escaping.quoteattr(name)} name={escaping.quoteattr(policy.name)}"
         open_ = [each for each in judgement.violations if each.policy == policy.name and each.status in (NEW, KNOWN)]
         if not policy.is_failed:
-            said = f'><skipped message="{counted(policy.unknown, "unknown violation")}"/></testcase>'
-            parts.append(case + (said if policy.unknown else "/>"))
+            unread = f"{counted(policy.unread, 'item')} could not be read"
+            why = counted(policy.unknown, "unknown violation") if policy.unknown else unread
+            parts.append(case + (f'><skipped message="{why}"/></testcase>' if policy.is_unsure else "/>"))
             continue
         said = "\n".join(_for_xml(each.message) for each in open_[:MOST_IN_CASE])
         more = f"\nand {len(open_) - MOST_IN_CASE:,} more" if len(open_) > MOST_IN_CASE else ""

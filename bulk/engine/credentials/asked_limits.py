@@ -7,6 +7,7 @@ goes on without limits and says so.
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import anyio
@@ -31,7 +32,7 @@ from bulk.status import BucketStatus
 NOT_ASKED = Failure(kind=FailureKind.NOT_SENT, code=ErrorCode.CONNECTION, message="not asked")
 _FINAL = (VerdictKind.ACCEPTED, VerdictKind.UNAUTHORIZED, VerdictKind.LOCKED_OUT)
 """Other answers tell no limits, and a run goes on without them."""
-_SERVER_ERROR = 500
+_OK, _SERVER_ERROR = 200, 500
 SILENT_AFTER = 2
 """After this many questions in a row without an answer no further one is asked (count): each may take `PATIENCE_S`."""
 
@@ -43,12 +44,14 @@ class ToldLimits:
     Attributes:
         latency_s: how long an answer took (seconds); 0.0 where none came.
         silent: credential -> how the question about its limits ended without an answer that tells them.
+        unnamed: credentials and categories that were asked about, of which an answer says nothing that can be read.
         scopes: credential -> the scopes of its token; those of which the platform tells none are missing.
     """
 
     buckets: list[BucketStatus]
     latency_s: float
     silent: Mapping[str, str]
+    unnamed: AbstractSet[tuple[str, str]]
     scopes: Mapping[str, frozenset[str]]
 
     @property
@@ -56,6 +59,12 @@ class ToldLimits:
         """What a plan has to say of credentials whose limits are not known."""
         for name, why in self.silent.items():
             yield f"limits not known: GET /rate_limit did not tell those of {name} ({why}); none are counted with"
+        for name, category in sorted(self.unnamed):
+            yield f"limits not known: GET /rate_limit did not tell that of {name} for {category}; none is counted with"
+
+    def is_unknown(self, name: str, category: str) -> bool:
+        """Return whether nobody knows if a credential has a limit."""
+        return name in self.silent or (name, category) in self.unnamed
 
 
 @dataclass(slots=True)
@@ -74,11 +83,13 @@ async def ask_limits(
     *,
     asks: int = 1,
     may_be_silent: bool = False,
+    wanted: AbstractSet[tuple[str, str]] = frozenset(),
 ) -> ToldLimits:
     """Ask for the limits of each credential; of the first one `asks` times, to time all answers but the very first.
 
     Args:
         may_be_silent: questions that leave and get no answer, or one that tells no limits, are not an error.
+        wanted: credentials and categories of which it is noted where no answer tells their limit.
 
     Raises:
         BulkError: the platform can't be reached, or refuses a credential or the question.
@@ -108,7 +119,11 @@ async def ask_limits(
                 silent[name] = answer.message
             else:
                 raise RunStopped(f"{platform.base_url} can't be reached: {answer.message}")
-    return ToldLimits(buckets, statistics.median(came.took_s[1:asks] or came.took_s or [0.0]), silent, scopes)
+    latency_s = statistics.median(came.took_s[1:asks] or came.took_s or [0.0])
+    known = {(bucket.credential, bucket.category) for bucket in buckets}
+    settled = {*silent, *(bucket.credential for bucket in buckets if bucket.limit is None)}  # those are off
+    unnamed = {pair for pair in wanted if pair not in known and pair[0] in tokens and pair[0] not in settled}
+    return ToldLimits(buckets, latency_s, silent, unnamed, scopes)
 
 
 async def is_there(transport: Wire, token: Secret) -> bool:
@@ -122,16 +137,18 @@ async def is_there(transport: Wire, token: Secret) -> bool:
 
 
 async def _ask(transport: Transport, token: Secret, came: _Answers, clock: Clock, asks: int) -> Reply | Failure:
-    """Ask `asks` times, and return the newest answer with the status of the first one that is not a 5xx; a failure
-    where none came."""
+    """Ask `asks` times, and return the answer that tells the most limits, of several the newest; a failure where none
+    came.
+
+    Where none tells any, it is the newest with the status of the first one that is not a 5xx. So a single answer that
+    is wrong, or that names a limit of 0, decides nothing.
+    """
     answer: Reply | Failure = NOT_ASKED
     silent = 0
     for _ in range(asks):
         sent = clock.monotonic()
         heard = await transport.send(ASK_LIMITS, token, None)
-        if isinstance(answer, Failure) or (
-            isinstance(heard, Reply) and (heard.status == answer.status or answer.status >= _SERVER_ERROR)
-        ):
+        if isinstance(answer, Failure) or (isinstance(heard, Reply) and _is_better(heard, answer)):
             answer = heard
         if isinstance(heard, Failure):
             silent += 1
@@ -144,6 +161,21 @@ async def _ask(transport: Transport, token: Secret, came: _Answers, clock: Clock
         if date is not None:
             came.time.observe(date, sent, clock.monotonic())
     return answer
+
+
+def _is_better(answer: Reply, before: Reply) -> bool:
+    """Return whether an answer counts in the place of one that came before it."""
+    told, told_before = _limits_in(answer), _limits_in(before)
+    if told != told_before:
+        return told > told_before
+    return answer.status == before.status or before.status >= _SERVER_ERROR
+
+
+def _limits_in(answer: Reply) -> int:
+    """Return of how many categories an answer names a limit (count)."""
+    if answer.status != _OK:
+        return 0
+    return sum(each.limit > 0 for each in limits_from_body(answer.body).values())
 
 
 def _told(name: str, answer: Reply, verdict: Verdict, time: ServerClock, clock: Clock) -> Iterator[BucketStatus]:

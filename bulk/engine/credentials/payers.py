@@ -56,6 +56,10 @@ class Payers:
     pooled: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
 
+    def of(self, credential: str, category: str) -> list[tuple[str, str]]:
+        """Return who pays for requests of a category, each with the category."""
+        return [(name, category) for name in self.requests.get((credential, category), (credential,))]
+
 
 async def find_payers(
     checked: Checked, credentials: Mapping[str, AnyCredential], workspace: Path, clock: Clock

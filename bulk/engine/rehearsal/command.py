@@ -103,10 +103,14 @@ async def told(path: Path, given: Given, *, overrides: Overrides, environ: Mappi
                 continue
             if bucket.window_s is None:
                 notes.append(f"the length of a window of {bucket.category} was not seen: an hour is assumed")
-            ends_in_s = None if bucket.reset_at is None or bucket.remaining == bucket.limit else bucket.reset_at
+            window_s = bucket.window_s or HOUR_S
+            is_untouched = bucket.reset_at is None or bucket.remaining == bucket.limit
+            ends_in_s = (
+                None if is_untouched else min(bucket.reset_at or 0.0, window_s)
+            )  # a window ends within its length
             budgets[bucket.category] = ModelBudget(
                 limit=bucket.limit,
-                seconds=bucket.window_s or HOUR_S,
+                seconds=window_s,
                 remaining=bucket.remaining if bucket.remaining is not None else bucket.limit,
                 ends_in_s=ends_in_s,
             )

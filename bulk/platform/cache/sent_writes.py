@@ -1,8 +1,9 @@
 """Digests of writes that were sent and confirmed, so that the same is not sent again; kept beside answers of reads.
 
 Only writes that the platform has taken are noted, and what was noted of a place is forgotten before the next write to
-it leaves. A digest that was lost costs one more request; a digest that is there says that the very same content was
-taken last. Source: interface.md §3, snapshot.create.
+it leaves: on the disk, and where that refuses, all that was noted is thrown away. A digest that was lost costs one more
+request; a digest that is there says that the very same content was taken last. Source: interface.md §3,
+snapshot.create; failures.md row 106.
 """
 
 import contextlib
@@ -11,6 +12,7 @@ import os
 import sqlite3
 from pathlib import Path
 
+from bulk.errors import RunStopped
 from bulk.storage.private_files import DIRECTORY_MODE, open_private
 
 NAME = "sent.db"
@@ -52,11 +54,38 @@ class SentWrites:
                 connection.execute("INSERT OR REPLACE INTO sent VALUES (?, ?, ?)", (self._key(place), digest, at))
 
     def forget(self, place: str) -> None:
-        """Forget what `place` has taken, because a write to it is about to leave."""
-        connection = self._opened()
+        """Forget what `place` has taken, because a write to it is about to leave.
+
+        Raises:
+            RunStopped: what is noted can be neither taken back nor thrown away, and a later run would believe it.
+        """
+        connection, key = self._opened(), self._key(place)
         if connection is not None:
             with contextlib.suppress(sqlite3.Error):
-                connection.execute("DELETE FROM sent WHERE place = ?", (self._key(place),))
+                if connection.execute("SELECT 1 FROM sent WHERE place = ?", (key,)).fetchone() is not None:
+                    connection.execute("PRAGMA synchronous = FULL")  # no loss of power may bring the digest back
+                    connection.execute("DELETE FROM sent WHERE place = ?", (key,))
+                    connection.execute("PRAGMA synchronous = NORMAL")
+                return
+        self._throw_away()
+
+    def _throw_away(self) -> None:
+        """Remove the file, of which nobody knows what is noted in it."""
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+        for name in (NAME, f"{NAME}-wal", f"{NAME}-shm"):  # in this order: no older state shows in between
+            try:
+                (self._path.parent / name).unlink()
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                raise RunStopped(
+                    f"{self._path} says what was sent before and can't be changed ({error.strerror}): it would be "
+                    "wrong after this run. Remove it, name another --cache or give --no-cache, and run the same "
+                    "command again."
+                ) from None
 
     def _key(self, place: str) -> str:
         return f"{self._base_url} {place}"

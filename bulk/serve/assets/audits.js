@@ -70,7 +70,7 @@ function auditView(page) {
   if (page.is_cut) notes.unshift(h("li", {}, "The last night found too much to be read here: ", h("code", {}, shown(`bulk sql ${page.path}`)), " shows it."));
   const policies = page.policies.map(({now, trend}) => [
     [h("a", {href: `${auditPath(page.name, "violations")}?policy=${encodeURIComponent(now.name)}`}, text(now.name)), now.description ? h("div", {class: "soft small"}, text(now.description)) : ""],
-    h("span", {class: `severity ${now.severity}`}, now.severity), now.is_failed ? h("span", {class: "failed"}, "no") : now.unknown ? "unknown" : "yes",
+    h("span", {class: `severity ${now.severity}`}, now.severity), now.is_failed ? h("span", {class: "failed"}, "no") : now.unknown || now.unread ? "unknown" : "yes",
     ...["new", "known", "fixed", "unknown", "waived"].map(kind => count(now[kind])),
     spark(trend, `Violations night by night: ${trend.map(value => value === null ? "none yet" : count(value)).join(", ")}`),
   ]);

@@ -62,7 +62,7 @@ class Member:
         return sum(ask.path == "/rate_limit" for _, ask in self.heard)
 
 
-class _Unlimited:
+class Unlimited:
     """Members pay, and not the platform that they share."""
 
     def charge(self, now: float, category: str, token: str) -> bool:
@@ -94,7 +94,7 @@ class Members(Service):
             repo = {"id": own, "name": name, "full_name": f"acme/{name}", "default_branch": "trunk"}
             state.set(("repository", "acme", name), {**repo, "organization": 501, "private": False}, BEGAN)
             state.set(("file", own, "trunk", "README.md"), readme_of(name), BEGAN)
-        self.platform = Platform(state, _Unlimited())
+        self.platform = Platform(state, Unlimited())
         self._numbers = itertools.count(1)
 
     def hear(self, ask: Ask) -> Course:

@@ -20,7 +20,12 @@ from tests.simulation.world import simulate
 from tests.virtual_time import START, VirtualClock
 
 EMPTY = {"x-ratelimit-limit": "5000", "x-ratelimit-remaining": "0"}
-MINTED = Reply(status=201, headers={}, body={"token": "ghs_minted", "expires_at": "2027-01-15T09:00:00Z"})
+
+
+def minted(request: Request) -> Reply:
+    """A token of the installation that the path names."""
+    body = {"token": f"ghs_minted{request.path.split('/')[3]}", "expires_at": "2027-01-15T09:00:00Z"}
+    return Reply(status=201, headers={}, body=body)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +55,7 @@ def test_a_limit_of_the_app_is_waited_for(tmp_path: Path, refusal: Reply, waited
         async def send(request: Request, token: Secret) -> Reply:
             sent.append(clock.monotonic())
             await clock.sleep(0.1)
-            return refusal if sent[-1] < waited_s else MINTED
+            return refusal if sent[-1] < waited_s else minted(request)
 
         where = Installations(App(AppSigner("app", spec, {}, tmp_path), send, clock, clock.now), clock)
         sources = [InstallationSource(f"app@{n}", where, Installation(n, f"{n}", {}, False), None) for n in range(50)]
@@ -76,11 +81,12 @@ def test_an_app_that_is_installed_anew_is_looked_at_anew(tmp_path: Path) -> None
 
         async def send(request: Request, token: Secret) -> Reply:
             await clock.sleep(0.1)
-            one = {"id": number, "account": {"login": "acme"}}
+            login = "acme" if request.path == LIST else request.path.split("/")[2]
+            one = {"id": number, "account": {"login": login}, "repository_selection": "selected"}
             if request.path == LIST:
                 return Reply(status=200, headers={}, body=[one])
             if request.method == "POST":
-                return MINTED if f"/{number}/" in request.path else Reply(status=404, headers={}, body={})
+                return minted(request) if f"/{number}/" in request.path else Reply(status=404, headers={}, body={})
             is_there = number == 2
             return Reply(status=200 if is_there else 404, headers={}, body=one if is_there else {})
 
@@ -117,7 +123,7 @@ def test_all_installations_are_listed_on_every_platform(tmp_path: Path, links: s
             asked.append(request.query)
             page = min(int(request.query.rpartition("=")[2]), 2) - 1
             assert len(asked) < 9, "it goes on for ever"
-            numbers = range(page * on_a_page, (page + 1) * on_a_page)
+            numbers = range(page * on_a_page + 1, (page + 1) * on_a_page + 1)
             is_linked = links != "none" and page == 0
             headers = {"link": f'<https://x/api/v3{LIST}?page=2>; rel="{links}"'} if is_linked else {}
             return Reply(status=200, headers=headers, body=[{"id": n, "account": {"login": f"o{n}"}} for n in numbers])

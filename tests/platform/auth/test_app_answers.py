@@ -95,7 +95,7 @@ def test_an_installation_is_not_missing_because_a_gateway_says_so(
         found = await where.find("acme", path_of("acme", "", ""))
         assert found is not None
         assert found.id == 7
-        assert await where.covers(7, path_of("acme", "api", ""))
+        assert await where.covers(found, path_of("acme", "api", ""))
 
     simulate(main)
 
