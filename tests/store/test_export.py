@@ -23,7 +23,7 @@ from bulk.model import OutcomeKind
 from bulk.report.fold import fold
 from bulk.report.run_state import next_command, run_state_of
 from bulk.report.timeline import Timeline, merged, read_minutes
-from bulk.status import JobStatus, RunStatus
+from bulk.status import JobStatus, RunStatus, Tell, untold
 from bulk.store import bundles, export, runs
 from bulk.store.leases import Ended, Lease
 from tests.ledger.samples import NOW, STATUS, intent, record
@@ -51,10 +51,10 @@ def groups():
     yield [intent(2), record(2, OutcomeKind.UNKNOWN, job=1), *(record(index, job=1) for index in range(3, 8))]
 
 
-def exported(place: StorePlace, run_dir: Path) -> RunStatus:
+def exported(place: StorePlace, run_dir: Path, tell: Tell = untold) -> RunStatus:
     """Export it."""
     with connection_to(place.text) as store:
-        return export.export(store, runs.find(store, place.name), run_dir, merged)
+        return export.export(store, runs.find(store, place.name), run_dir, merged, tell)
 
 
 def told(run_dir: Path):
@@ -64,6 +64,15 @@ def told(run_dir: Path):
     report = fold(view)
     jobs = [(job.name, job.items, job.outcomes, job.errors) for job in report.jobs]
     return list(view.lines()), view.counts(), view.error_counts(), jobs, report.outcomes, view.befores(1, 0, 20)
+
+
+def test_an_export_says_how_many_items_are_written(place, tmp_path):
+    """Those of a large run take seconds, in which somebody waits."""
+    ledger, said = place.opened(), list[int]()
+    for group in groups():
+        ledger.commit(group, STATUS)
+    exported(place, tmp_path / "out", said.append)
+    assert said == [sum(sum(kinds.values()) for kinds in LedgerView(tmp_path / "out").counts().values())]
 
 
 def test_an_exported_run_is_what_one_machine_would_have(place, tmp_path):
