@@ -1,6 +1,7 @@
 """A run that workers did in a store, as a run directory: the same as if one machine had done it."""
 
 import contextlib
+import json
 import shutil
 import sqlite3
 import tempfile
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from bulk.cli.app import main
+from bulk.clock import Clock
 from bulk.cluster.local.folder_beside import is_at_home
 from bulk.errors import RunDirectoryError
 from bulk.ledger import rows
@@ -23,8 +25,11 @@ from bulk.model import OutcomeKind
 from bulk.report.fold import fold
 from bulk.report.run_state import next_command, run_state_of
 from bulk.report.timeline import Timeline, merged, read_minutes
+from bulk.serve.fleet import STORED
+from bulk.serve.stored.stored_runs import StoredRuns
 from bulk.status import JobStatus, RunStatus, Tell, untold
 from bulk.store import bundles, export, runs
+from bulk.store.address import read
 from bulk.store.leases import Ended, Lease
 from tests.ledger.samples import NOW, STATUS, intent, record
 from tests.store.places import StorePlace, connection_to, ranges
@@ -312,6 +317,33 @@ def test_what_was_not_written_so_is_damage(place, tmp_path, capsys, damage):
         assert "bug" not in said
         assert "the same command goes on" not in said
     place.sql("DELETE FROM run WHERE id = %s", place.run)
+
+
+@pytest.mark.parametrize("damage", ["identity", "limits"])
+def test_a_damaged_run_hides_no_other(shared_store, tmp_path, capsys, damage):
+    """A list has the others, says what is wrong with that one, and exits 5; so do the names to choose from, and the
+    page lists it, too (failures.md row 117)."""
+    whole = StorePlace(shared_store, tmp_path / "whole", shards=SHARDS)
+    broken = StorePlace(shared_store, tmp_path / "broken", shards=SHARDS)
+    for place in (whole, broken):
+        completed(place)
+    broken.sql(DAMAGES[damage].format(run=broken.run))
+    assert main(["runs", "--store", shared_store, "--json"]) == 5
+    said = capsys.readouterr()
+    states = {run["run_dir"]: run["state"] for run in json.loads(said.out)}
+    assert (states[whole.name], states[broken.name]) == ("complete", "damaged")
+    assert f"{broken.name} is damaged: the store is damaged: it has a value that can't be read" in said.err
+    assert main(["status", whole.name + "x", "--store", shared_store]) == 2
+    assert f"did you mean {whole.name}?" in capsys.readouterr().err
+    stored = StoredRuns(read(shared_store), Clock())
+    try:
+        page = {run.name: run.listed.state for run in stored.runs()}
+    finally:
+        stored.close()
+    assert (page[f"{STORED}{whole.name}"], page[f"{STORED}{broken.name}"]) == ("complete", "damaged")
+    for place in (whole, broken):
+        place.sql("DELETE FROM run WHERE id = %s", place.run)
+        place.close()
 
 
 def test_who_is_killed_before_the_reports_goes_on_with_them(place, tmp_path, capsys):
