@@ -91,7 +91,7 @@ def test_what_a_worker_spends_before_it_leases_counts_before_others_lease(store_
 DAMAGED = (b"", b"no JSON", b"[1]", b"{}", b'{"bucket":{},"next_slot":0,"holds":[],"seen":[]}', b"[" * 100_000)
 
 
-@pytest.mark.parametrize("damage", [*range(len(DAMAGED)), "free", "limit", "asked", "hold"])
+@pytest.mark.parametrize("damage", [*range(len(DAMAGED)), "free", "limit", "asked", "holds"])
 def test_a_damaged_budget_is_made_anew_and_never_overspent(store_text: str, damage: int | str) -> None:
     """Nothing is lent of it while what was lent before may be under way, whatever the platform says meanwhile; then it
     is what the platform says (failures.md row 118)."""
@@ -149,5 +149,5 @@ def damaged(state: bytes, how: int | str) -> bytes:
         case "asked":
             data["bucket"]["asked"] = None
         case _:
-            data["holds"].append([99, 0, 5, 0.0])
+            data["holds"].append([99, 0, "5", 0.0])
     return msgspec.json.encode(data)

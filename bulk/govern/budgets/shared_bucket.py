@@ -204,7 +204,7 @@ class SharedBucket:
         self.seen = {worker: (min(seen, at), work) for worker, (seen, work) in self.seen.items()}
         for worker, hold in list(self.holds.items()):
             hold.until = min(hold.until, at + HOLD_S)
-            if at > hold.until + patience_s and at > self.seen[worker][0] + HOLD_S + patience_s:
+            if at > hold.until + patience_s and at > self.seen.get(worker, (0.0, 0))[0] + HOLD_S + patience_s:
                 self.bucket.in_flight -= hold.tokens
                 del self.holds[worker]
         for worker, (seen, _) in list(self.seen.items()):
@@ -280,7 +280,7 @@ class SharedBucket:
         bucket.first = given["first"]  # `Bucket` has just set it from `free`
         holds = {worker: Hold(*hold) for worker, *hold in data["holds"]}
         seen = {worker: (at, work) for worker, at, work in data["seen"]}
-        if bucket.free < 0 or not holds.keys() <= seen.keys():
+        if bucket.free < 0:
             raise ValueError("a shared bucket can't be like that")
         return cls(bucket, data["next_slot"], holds, seen)
 
