@@ -89,8 +89,10 @@ def go_on(
     return run(start, run_dir, **showing)
 
 
-def refuse_values(overrides: "Overrides", showing: Mapping[str, Any]) -> None:
+def refuse_values(run_dir: Path, overrides: "Overrides", showing: Mapping[str, Any]) -> None:
     """Refuse options whose values a run would refuse, where the run is complete and nothing else looks at them.
+
+    Names of credentials are those of its manifest, where that can still be read.
 
     Args:
         showing: the values of the options of `showing`.
@@ -98,9 +100,18 @@ def refuse_values(overrides: "Overrides", showing: Mapping[str, Any]) -> None:
     Raises:
         UsageError: the value of an option can't be used.
     """
+    from bulk.engine.origin import manifest_of
+    from bulk.ledger.view import LedgerView
     from bulk.manifest import settings
 
     settings.refuse_values(overrides)
+    if overrides.named:
+        try:
+            manifest_of(LedgerView(run_dir), overrides, os.environ, needs_items=False)
+        except UsageError:
+            raise
+        except BulkError:
+            pass  # nothing of the manifest is needed any more
     if showing["metrics"] is not None:
         _refuse_metrics(showing["metrics"])
 

@@ -16,6 +16,7 @@ WRONG = (
     ("--limit", "0"),
     ("--base-url", "code.example.com"),
     ("--credential", "default=ghp:x"),
+    ("--credential", "unknown=env:BULK_TOKEN"),
     ("--metrics", "."),
     ("--metrics", "manifest.yaml"),
     ("--metrics", "nowhere/metrics"),
