@@ -29,6 +29,7 @@ class Flaws:
 
     def __init__(self) -> None:
         self._listed: list[Flaw] = []
+        self._earlier: frozenset[Flaw] = frozenset()
         self._more = 0
 
     def __len__(self) -> int:
@@ -41,10 +42,17 @@ class Flaws:
 
     def add(self, path: str, line: int, field: str, message: str) -> None:
         """Note one flaw; see `errors.Flaw` for the parts."""
+        flaw = Flaw(path, line, field, message)
+        if flaw in self._earlier:
+            return
         if self.is_full:
             self._more += 1
         else:
-            self._listed.append(Flaw(path, line, field, message))
+            self._listed.append(flaw)
+
+    def next_job(self) -> None:
+        """Note no flaw again from now on that is listed by now: the next job may read the file of an earlier one."""
+        self._earlier = frozenset(self._listed)
 
     def count_only(self, count: int = 1) -> None:
         """Count `count` further flaws, which are not listed."""

@@ -7,9 +7,11 @@ there.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
-from typing import Protocol, Self, TypeAlias
+from typing import Protocol, Self, TypeAlias, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 LIVE = ("checking", "running", "pausing", "paused", "draining")
 """States of a run that a process drives."""
@@ -221,11 +223,42 @@ class Silence:
         """Do nothing."""
 
 
-Working: TypeAlias = Callable[[str], AbstractContextManager[Callable[[int], None]]]
+class Counting(Silence):
+    """A display that shows nothing, and passes on how many items are done (count)."""
+
+    def __init__(self, tell: Callable[[int], None]) -> None:
+        self._tell = tell
+
+    def update(self, status: RunStatus) -> None:
+        """Pass on the items that are done in all jobs together."""
+        self._tell(sum(job.done for job in status.jobs))
+
+
+Tell: TypeAlias = Callable[[int], None]
+"""Takes how many items are done so far (count); it may be called from any thread."""
+
+_TELL_ITEMS = 1_000
+
+
+def untold(_items: int) -> None:
+    """Do nothing with the number of items."""
+
+
+def telling(rows: Iterable[T], tell: Tell) -> Iterator[T]:
+    """Yield `rows`, one for each item, and tell after every thousand and at the end how many there were."""
+    number = 0
+    for number, row in enumerate(rows, 1):
+        yield row
+        if number % _TELL_ITEMS == 0:
+            tell(number)
+    tell(number)
+
+
+Working: TypeAlias = Callable[[str], AbstractContextManager[Tell]]
 """Shows in a block what is done there, in words; what the block gets takes how many items are done (count)."""
 
 
 @contextmanager
-def silently(_words: str) -> Iterator[Callable[[int], None]]:
+def silently(_words: str) -> Iterator[Tell]:
     """Show nothing."""
-    yield lambda _: None
+    yield untold

@@ -201,6 +201,7 @@ class _JobChecking:
     def run(self) -> JobCheck:
         if self._job.derivation is not None:
             return JobCheck(items=0)
+        self._flaws.next_job()
         source, copies = None, 0
         with contextlib.ExitStack() as stack:
             if has_copies(self._job):

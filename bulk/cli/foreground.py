@@ -89,6 +89,33 @@ def go_on(
     return run(start, run_dir, **showing)
 
 
+def refuse_values(run_dir: Path, overrides: "Overrides", showing: Mapping[str, Any]) -> None:
+    """Refuse options whose values a run would refuse, where the run is complete and nothing else looks at them.
+
+    Names of credentials are those of its manifest, where that can still be read.
+
+    Args:
+        showing: the values of the options of `showing`.
+
+    Raises:
+        UsageError: the value of an option can't be used.
+    """
+    from bulk.engine.origin import manifest_of
+    from bulk.ledger.view import LedgerView
+    from bulk.manifest import settings
+
+    settings.refuse_values(overrides)
+    if overrides.named:
+        try:
+            manifest_of(LedgerView(run_dir), overrides, os.environ, needs_items=False)
+        except UsageError:
+            raise
+        except BulkError:
+            pass  # nothing of the manifest is needed any more
+    if showing["metrics"] is not None:
+        _refuse_metrics(showing["metrics"])
+
+
 def started_by(environ: Mapping[str, str]) -> str:
     """Return the program that started the command, as a word or as `web, wave 2 opened`, for the table of actions;
     `cli` where `STARTED_BY` does not say it."""
@@ -176,12 +203,18 @@ def _kept(path: Path, run_dir: Path) -> contextlib.AbstractContextManager[object
         UsageError: the file can't be written, or holds something else.
     """
     from bulk.clock import Clock
-    from bulk.serve.metrics.metrics_file import MetricsFile, is_replaceable
+    from bulk.serve.metrics.metrics_file import MetricsFile
+
+    _refuse_metrics(path)
+    return MetricsFile(path, run_dir, Clock(), output.say)
+
+
+def _refuse_metrics(path: Path) -> None:
+    from bulk.serve.metrics.metrics_file import is_replaceable
 
     if path.is_file() and not is_replaceable(path):
         raise UsageError(f"--metrics: {path} exists already and holds no figures of a run; name another file")
     try_out("--metrics", path)
-    return MetricsFile(path, run_dir, Clock(), output.say)
 
 
 def _way_on(run_dir: Path) -> str:

@@ -6,6 +6,7 @@ other. A budget belongs to a platform and a token, not to a run: two runs with o
 """
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -16,7 +17,7 @@ from psycopg import Connection
 
 from bulk.errors import BulkError
 from bulk.govern.budgets.buckets import Bucket
-from bulk.govern.budgets.shared_bucket import Lease, SharedBucket, Wish, unlimited
+from bulk.govern.budgets.shared_bucket import HOLD_S, Lease, SharedBucket, Wish, unlimited
 from bulk.govern.first_contact import ASKED_IN
 from bulk.govern.governor import Governor
 from bulk.govern.peers import SendDeadline
@@ -28,6 +29,8 @@ from bulk.store import sql
 from bulk.store.connections import StoreConnection
 
 _SQL = sql.load("budgets")
+
+_log = logging.getLogger(__name__)
 
 POLLER_S = 5.0
 """How long a poller may ask nothing before another worker becomes the poller (seconds)."""
@@ -136,7 +139,11 @@ class StorePeers:
         with self._store.transaction() as connection:
             row = (*self._row(connection, account), category)
             found = connection.execute(_SQL["lock_bucket"], row).fetchone()
-            shared, at = (None, 0.0) if found is None else (decoded(found[0]), found[1])
+            at = 0.0 if found is None else found[1]
+            shared = None if found is None else decoded(found[0])
+            if found is not None and shared is None:
+                self._void(connection, found[0], row, at)
+                return Lease(), None
             if shared is not None and wish.is_unlimited and now >= shared.bucket.reset_at:
                 connection.execute(
                     _SQL["drop_bucket"], row
@@ -151,6 +158,28 @@ class StorePeers:
             connection.execute(_SQL["keep_bucket"], (encoded(shared), *row))
         return lease, shared.bucket
 
+    def _void(self, connection: Connection, state: bytes, row: tuple[str, str, str], at: float) -> None:
+        """Put nothing in the place of a damaged budget, until no request that was lent of it can be under way any more;
+        then the platform is asked for it anew.
+
+        Args:
+            at: the store's time, which may have been set back.
+        """
+        most_s = HOLD_S + self._patience_s
+        until = _void_until(state)
+        if until is None:
+            _log.warning(
+                "the store is damaged: the budget %s of %s can't be read; nothing is sent from it for %.0f s, and then "
+                "it is what the platform says",
+                row[2],
+                row[0],
+                most_s,
+            )
+        if until is None or until > at + most_s:
+            connection.execute(_SQL["keep_bucket"], (msgspec.json.encode(_Void(at + most_s)), *row))
+        elif at >= until:
+            connection.execute(_SQL["drop_bucket"], row)
+
     def _spend_unleased(self, shared: SharedBucket, payer: str) -> None:
         """Take the requests off a budget, once, that found out whose tokens this worker has."""
         shared.spend(self._unleased.pop(payer, 0))
@@ -164,9 +193,9 @@ class StorePeers:
             row = self._row(connection, account)
             values = (self._worker, POLLER_S, self._platform, self._keys[account], self._worker, POLLER_S)
             is_poller = connection.execute(_SQL["poll"], values).fetchone() is not None
-            found = {
-                category: decoded(state) for category, state in connection.execute(_SQL["lock_buckets"], row).fetchall()
-            }
+            rows = connection.execute(_SQL["lock_buckets"], row).fetchall()
+            read = {category: decoded(state) for category, state in rows}
+            found = {category: shared for category, shared in read.items() if shared is not None}
             if ASKED_IN in found and row[1] in self._unleased:
                 self._spend_unleased(found[ASKED_IN], row[1])
                 connection.execute(_SQL["keep_bucket"], (encoded(found[ASKED_IN]), *row, ASKED_IN))
@@ -191,6 +220,8 @@ class StorePeers:
                             self._unleased.pop(key, 0)  # sent before the limits were asked for, which count them
                     continue
                 shared = decoded(rows[category])
+                if shared is None:
+                    continue  # who leases from it sees to it
                 if category == ASKED_IN:
                     self._spend_unleased(shared, key)
                 if category in marks:
@@ -271,6 +302,22 @@ def encoded(shared: SharedBucket) -> bytes:
     return msgspec.json.encode(shared.data())
 
 
-def decoded(state: bytes) -> SharedBucket:
-    """Return the shared bucket from the bytes of its row."""
-    return SharedBucket.of_data(msgspec.json.decode(state))
+def decoded(state: bytes) -> SharedBucket | None:
+    """Return the shared bucket from the bytes of its row; None where they are of none: the row was damaged."""
+    try:
+        return SharedBucket.of_data(msgspec.json.decode(state))
+    except (ValueError, RecursionError):
+        return None
+
+
+class _Void(msgspec.Struct, frozen=True):
+    """What stands in the row of a budget that was damaged, until that moment (store's time)."""
+
+    void_until: float
+
+
+def _void_until(state: bytes) -> float | None:
+    try:
+        return msgspec.json.decode(state, type=_Void).void_until
+    except (ValueError, RecursionError):
+        return None

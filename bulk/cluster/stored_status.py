@@ -1,14 +1,16 @@
 """Reports the state of a run in a store: as `bulk runs` lists it, and as `bulk status` shows it."""
 
+from pathlib import Path
+
 import msgspec
 
 from bulk.cluster.submission import next_command
 from bulk.report.render.formatting import duration
-from bulk.report.run_list import ListedRun
+from bulk.report.run_list import ListedRun, damaged
 from bulk.report.run_state import sum_known
 from bulk.store import runs
 from bulk.store.connections import StoreConnection
-from bulk.store.runs import StoredRun, StoredWave
+from bulk.store.runs import DamagedRun, StoredRun, StoredWave
 
 
 class StoredWorker(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,8 +73,10 @@ class StoredStatus(msgspec.Struct, frozen=True, kw_only=True):
     next_command: str
 
 
-def listed(run: StoredRun) -> ListedRun:
+def listed(run: StoredRun | DamagedRun) -> ListedRun:
     """Return a run as `bulk runs` lists it; its name stands for its directory."""
+    if isinstance(run, DamagedRun):
+        return damaged(Path(run.name), run.why)
     outcomes: dict[str, int] = {}
     for counts in run.counts.values():
         for outcome, items in counts.items():

@@ -116,12 +116,17 @@ def _refuse_unread_stdin(manifest: Manifest, run_dir: Path) -> None:
             )
 
 
-async def plan_manifest(path: Path, *, overrides: Overrides, environ: Mapping[str, str]) -> Plan:
+async def plan_manifest(
+    path: Path, *, overrides: Overrides, environ: Mapping[str, str], display: Display | None = None
+) -> Plan:
     """Check a manifest, and return what its run costs and when it would end.
 
     Only `GET /rate_limit` is sent, and for pools and Apps the requests that find their payers. Where the end depends on
     the length of a window that was not seen, and the current window ends within `LOOK_S`, wait for the next one, which
     shows its length. Where the question is sent and gets no answer, plan without limits, and say so in a note.
+
+    Args:
+        display: shows how many items are checked; None: nothing is shown.
 
     Raises:
         BulkError: the manifest can't be used, or the platform can't be asked.
@@ -129,7 +134,7 @@ async def plan_manifest(path: Path, *, overrides: Overrides, environ: Mapping[st
     clock = Clock()
     manifest = read_manifest(path, overrides, environ)
     with scratch_folder("plan") as workspace:
-        checked = await check_items(manifest, workspace, Silence(), clock, None)
+        checked = await check_items(manifest, workspace, display or Silence(), clock, None)
         used = sorted({job.credential for job in manifest.jobs})
         categories = {(job.credential, job.operation.category) for job in manifest.jobs}
         credentials = credentials_of(manifest, environ, clock)

@@ -68,6 +68,9 @@ async def perform_waves(
         attach(run)
         if before is not None:
             run.actions += before.actions  # actions of people at the very end of the run before
+        if budgets.gates.opened_by:
+            recorded = await beside(around.disk, lambda: ledger.view().actions())
+            run.actions += budgets.unrecorded((*recorded, *run.actions))
         before = run
         failure: BulkError | None = None
         reason = budgets.reason

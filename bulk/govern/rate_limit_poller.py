@@ -167,8 +167,9 @@ class RateLimitPoller:
 
     def _gate_due(self, queue: PermitQueue, now: float) -> float:
         bucket, polled, time = queue.bucket, self._account.polled, self._governor.time
-        if bucket is None:
-            return polled + ASK_MOST_S
+        if bucket is None:  # where the budget is shared, its row may have been lost, and nothing leaves without one
+            is_held_up = queue.tokens is not None and self._governor.is_wanted(queue)
+            return polled + (RESET_MOST_S if is_held_up else ASK_MOST_S)
         reset = math.inf if time.is_refuted else bucket.reset_at - time.high
         regular = polled + min(ASK_MOST_S, bucket.window_s * ASK_SHARE)
         if self._account.is_minted:  # there may be very many such accounts, and the answers to items say what is left

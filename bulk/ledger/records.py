@@ -177,7 +177,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         at: UTC epoch seconds.
         who: the user and the means, such as `alice (cli)`; or the signal.
-        verb: `pause`, `resume`, `stop`, `set`.
+        verb: `pause`, `resume`, `stop`, `set`, `approve`.
         args: the arguments of the verb.
         result: the state of the run after the action, or why the action was refused.
     """

@@ -166,6 +166,20 @@ def _gentle(limits: Limits) -> dict[str, object]:
     }
 
 
+def refuse_values(overrides: Overrides) -> None:
+    """Refuse options that no run could use, where there is nothing left to run that would refuse them.
+
+    Raises:
+        UsageError: the value of an option can't be used.
+    """
+    limits_of(Fields("", None, "limits", Flaws()), overrides)
+    item_limit(overrides)
+    _given(
+        "--base-url", overrides.base_url, lambda text: platform_section.base_url(text, allow_insecure_http=True), ""
+    )  # whether http is allowed is the manifest's to say
+    _sources(overrides)
+
+
 def item_limit(overrides: Overrides) -> int | None:
     """Return the value of `--limit`; None: it was not given.
 
@@ -213,13 +227,19 @@ def _credentials(
         found["default"] = DEFAULT_SOURCE
     for name in sorted(overrides.named - found.keys()):
         raise UsageError(f"--credential {name_shown(name)}: {unknown_name(name, found, 'credential')}")
+    return found | _sources(overrides), replaced
+
+
+def _sources(overrides: Overrides) -> dict[str, str]:
+    """Return the sources of `--credential`, by name."""
+    found: dict[str, str] = {}
     for name, source in overrides.credentials.items():
         try:
             is_map = bool(kind_of(source))  # from a run directory; the command line can't give a map
             found[name] = source if is_map else platform_section.credential_source(source, Path.cwd())
         except ValueError as error:
             raise UsageError(f"--credential {name_shown(name)}: {error}") from None
-    return found, replaced
+    return found
 
 
 def _first(

@@ -38,7 +38,8 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def runs_below(place: Path, origin: str, state_of: Callable[[Path], RunState | None]) -> list[ListedRun]:
-    """Return the runs in `place` itself and in its folders, the oldest first; a folder without a run is left out.
+    """Return the runs in `place` itself and in its folders, the oldest first; a folder without a run is left out, and
+    one that can't be read counts as a damaged run.
 
     Args:
         origin: name of the file that a run directory has before its ledger.
@@ -57,12 +58,13 @@ def _found(place: Path, origin: str, state_of: Callable[[Path], RunState | None]
             has_ledger = (folder / LEDGER).is_file()
             has_lost_it = not has_ledger and (folder / SEAL).is_file()
             has_origin = not has_ledger and (folder / origin).is_file()
-        except OSError:  # a folder of another user
+        except OSError as error:  # a folder of another user: nobody knows that there is no run in it
+            yield damaged(folder, f"it can't be read: {error.strerror}; let its owner open it to you")
             continue
         if has_ledger:
             yield _run(folder, state_of)
         elif has_lost_it:  # the seal comes after the ledger
-            yield _damaged(folder, f"{folder / LEDGER} is gone; {WAY_OUT}")
+            yield damaged(folder, f"{folder / LEDGER} is gone; {WAY_OUT}")
         elif has_origin:  # its manifest is being checked, or was when its process ended
             state = "checking" if is_held(folder) else "lost"
             yield ListedRun(run_dir=str(folder), name=folder.name, state=state)
@@ -72,7 +74,7 @@ def _run(run_dir: Path, state_of: Callable[[Path], RunState | None]) -> ListedRu
     try:
         run_state = state_of(run_dir)
     except BulkError as error:
-        return _damaged(run_dir, str(error))
+        return damaged(run_dir, str(error))
     assert run_state is not None, "it has a ledger"
     first, last = (run_state.epochs[0], run_state.epochs[-1]) if run_state.epochs else (None, None)
     return ListedRun(
@@ -88,5 +90,6 @@ def _run(run_dir: Path, state_of: Callable[[Path], RunState | None]) -> ListedRu
     )
 
 
-def _damaged(run_dir: Path, why: str) -> ListedRun:
+def damaged(run_dir: Path, why: str) -> ListedRun:
+    """Return a run that can't be read, with the reason."""
     return ListedRun(run_dir=str(run_dir), name=run_dir.name, state="damaged", why=why)

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from bulk.errors import UNDECODABLE, RunDirectoryError
+from bulk.ledger.records import Action
 from bulk.storage.private_files import read_regular
 
 NAME: Final = "gates.json"
@@ -20,11 +21,13 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
         opened: the last wave that may begin where the gate is manual (number).
         accepted: waves that go on although they were over a budget (numbers).
         opens_at: when the wave after those that were judged may begin (UTC epoch seconds).
+        opened_by: who opened waves, for the process that goes on with the run, which writes the ledger.
     """
 
     opened: int = 1
     accepted: frozenset[int] = frozenset()
     opens_at: float = 0.0
+    opened_by: tuple[Action, ...] = ()
 
 
 def read_gates(run_dir: Path) -> Gates:

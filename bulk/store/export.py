@@ -29,7 +29,7 @@ from bulk.ledger.records import Action, Minute
 from bulk.ledger.rows import EndedLine, intent_from_row
 from bulk.ledger.view import LedgerView
 from bulk.model import ErrorCode, OutcomeKind
-from bulk.status import JobStatus, RunStatus, buckets_of_all
+from bulk.status import JobStatus, RunStatus, Tell, buckets_of_all, telling, untold
 from bulk.storage.locks import try_lock
 from bulk.storage.private_files import DIRECTORY_MODE, open_directory
 from bulk.store import bundles, runs, sql
@@ -55,19 +55,21 @@ def export(
     run: runs.StoredRun,
     run_dir: Path,
     merged: Callable[[Sequence[Minute]], list[Minute]],
+    tell: Tell = untold,
 ) -> RunStatus:
     """Write the run directory of a run; returns the status of the run.
 
     Args:
         run_dir: the directory must not exist, or must be empty.
         merged: merges the figures that several workers have recorded for the same minute.
+        tell: is told how many items are written (count), now and then.
 
     Raises:
         RunDirectoryError: the run directory exists already, can't be written, or another export writes it.
         RunStopped: the store can't be reached, or the disk is full.
     """
     with refusing(run_dir, "name another --run-dir"), _part_of(run_dir) as part:
-        status = _write(store, run, part, merged)
+        status = _write(store, run, part, merged, tell)
         part.rename(run_dir)
     return status
 
@@ -165,7 +167,11 @@ def _part_of(run_dir: Path) -> Iterator[Path]:
 
 
 def _write(
-    store: StoreConnection, run: runs.StoredRun, part: Path, merged: Callable[[Sequence[Minute]], list[Minute]]
+    store: StoreConnection,
+    run: runs.StoredRun,
+    part: Path,
+    merged: Callable[[Sequence[Minute]], list[Minute]],
+    tell: Tell,
 ) -> RunStatus:
     if run.bundle and _has_bundle(store, run.bundle):
         _bring_companions(store, run.bundle, part)
@@ -178,7 +184,7 @@ def _write(
             run = _as_it_stands(store, run)
             bring(connection, run.id, part, damaged("a file that is not whole"))
             _copy_planned(connection, run.id, ledger)
-            _copy_lines(connection, run.id, ledger)
+            _copy_lines(connection, run.id, ledger, tell)
             intents = [intent_from_row(row) for row in connection.execute(_SQL["intents"], (run.id,))]
             ledger.commit(intents, actions=_actions(connection, run.id))
             if ledger.counts() != StoreView(store, run.id).counts():
@@ -226,7 +232,7 @@ def _copy_planned(connection: psycopg.Connection, run: int, ledger: Ledger) -> N
         ledger.planned_from(found[0])
 
 
-def _copy_lines(connection: psycopg.Connection, run: int, ledger: Ledger) -> None:
+def _copy_lines(connection: psycopg.Connection, run: int, ledger: Ledger, tell: Tell) -> None:
     words: dict[int, str] = dict(connection.execute(_SQL["words"]).fetchall())
     lines, ended = bytearray(), list[EndedLine]()
     with connection.cursor("outcomes", binary=True) as found, connection.cursor("chunks", binary=True) as chunks:
@@ -235,7 +241,7 @@ def _copy_lines(connection: psycopg.Connection, run: int, ledger: Ledger) -> Non
         chunks.execute(_SQL["chunks"], (run,))
         texts = iter(chunks)
         pages = iter(lambda: found.fetchmany(_PAGE_ROWS), [])
-        for chunk, rows in groupby(chain.from_iterable(pages), itemgetter(0)):
+        for chunk, rows in groupby(telling(chain.from_iterable(pages), tell), itemgetter(0)):
             text = _text_of(chunk, texts)
             for _, job, index, outcome, code, http_status, attempts, position, length, before in rows:
                 line = text[position : position + length]

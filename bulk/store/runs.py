@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -110,6 +110,13 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class DamagedRun(msgspec.Struct, frozen=True):
+    """A run in the store whose row, or what belongs to it, can't be read; `why` says so, and the way out."""
+
+    name: str
+    why: str
+
+
 class Participant(msgspec.Struct, frozen=True, kw_only=True):
     """A worker's part in a run.
 
@@ -141,7 +148,7 @@ def find(store: StoreConnection, name: str) -> StoredRun:
         return found
     import difflib
 
-    names = [run.name for run in _read(store, None)]
+    names = [run.name for run in list_all(store)]
     near = difflib.get_close_matches(name, names, 1)
     hint = (
         f"did you mean {near[0]}?"
@@ -168,23 +175,38 @@ def numbered(store: StoreConnection, number: int) -> StoredRun | None:
     return found[0] if found else None
 
 
-def list_all(store: StoreConnection) -> list[StoredRun]:
-    """Return all runs, the newest first."""
-    return _read(store, None)
+def list_all(store: StoreConnection) -> list[StoredRun | DamagedRun]:
+    """Return all runs, the newest first; one that is damaged hides no other."""
+    found: list[StoredRun | DamagedRun] = []
+    with store.using() as connection:
+        for row in connection.execute(_SQL["about"], {"name": None, "number": None}).fetchall():
+            try:
+                found.append(_run_of(connection, row))
+            except RunDirectoryError as error:
+                found.append(DamagedRun(row[1], str(error)))
+    return found
 
 
 def _read(store: StoreConnection, name: str | None, number: int | None = None) -> list[StoredRun]:
+    with store.using() as connection:
+        rows = connection.execute(_SQL["about"], {"name": name, "number": number}).fetchall()
+        return [_run_of(connection, row) for row in rows]
+
+
+def _run_of(connection: psycopg.Connection, row: Sequence[Any]) -> StoredRun:
+    """Return the run in a row.
+
+    Raises:
+        RunDirectoryError: it is damaged.
+    """
     fields = StoredRun.__struct_fields__[:-1]
-    found = []
-    with sound(), store.using() as connection:
-        for row in connection.execute(_SQL["about"], {"name": name, "number": number}).fetchall():
-            counts: dict[int, dict[str, int]] = {}
-            for job, word, items in connection.execute(_SQL["run_counts"], (row[0],)):
-                counts.setdefault(job, {})[word] = items
-            run = msgspec.convert(dict(zip(fields, (*row, counts), strict=True)), StoredRun)
-            waves = {each[0]: StoredWave(*each[1:]) for each in connection.execute(_SQL["run_waves"], (row[0],))}
-            found.append(msgspec.structs.replace(run, identity=with_tuples(run.identity), waves=waves))
-    return found
+    with sound():
+        counts: dict[int, dict[str, int]] = {}
+        for job, word, items in connection.execute(_SQL["run_counts"], (row[0],)):
+            counts.setdefault(job, {})[word] = items
+        run = msgspec.convert(dict(zip(fields, (*row, counts), strict=True)), StoredRun)
+        waves = {each[0]: StoredWave(*each[1:]) for each in connection.execute(_SQL["run_waves"], (row[0],))}
+        return msgspec.structs.replace(run, identity=with_tuples(run.identity), waves=waves)
 
 
 def participants(store: StoreConnection, run: int) -> list[Participant]:
@@ -192,7 +214,8 @@ def participants(store: StoreConnection, run: int) -> list[Participant]:
     fields = Participant.__struct_fields__
     with store.using() as connection:
         rows = connection.execute(_SQL["participants"], (run,)).fetchall()
-    return [msgspec.convert(dict(zip(fields, row, strict=True)), Participant) for row in rows]
+    with sound():
+        return [msgspec.convert(dict(zip(fields, row, strict=True)), Participant) for row in rows]
 
 
 def steer(store: StoreConnection, run: StoredRun, verb: str, who: str, why: str = "") -> str:

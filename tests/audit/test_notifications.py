@@ -119,6 +119,41 @@ def posted(history, drifted):
         yield tell
 
 
+def test_a_service_that_sends_on_for_ever_is_asked_a_few_times(history, drifted):
+    """A loop of redirects gets the message a few times, and a service that has moved once gets it (failures.md row
+    114)."""
+    asked, answers = list[bytes](), dict[int, tuple[str, str]]()
+    is_over = threading.Event()
+
+    def serve(service):
+        while not is_over.is_set():
+            connection, _ = service.accept()
+            with connection, contextlib.suppress(OSError):
+                asked.append(connection.recv(65536))
+                status, where = answers[len(asked)] if len(asked) in answers else answers[0]
+                text = f"HTTP/1.1 {status}\r\nLocation: {where}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+                connection.sendall(text.encode())
+
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        thread = threading.Thread(target=serve, args=(service,), daemon=True)
+        thread.start()
+        place = f"127.0.0.1:{service.getsockname()[1]}"
+        environ = {**os.environ, "CHAT": f"json://{place}/hook"}
+        target = Target(source="env:CHAT", on=("drift",))
+        answers[0], answers[2] = ("307 Moved", f"http://{place}/there"), ("200 OK", "/")
+        told = (target,), drifted, history, environ, Path.cwd()
+        assert list(sending.notify(*told, now=1_795_000_000.0)) == []
+        assert len(asked) == 2
+        asked.clear()
+        answers.pop(2)
+        (warning,) = sending.notify(*told, now=1_795_000_000.0, is_again=True)
+        assert warning.endswith("did not take it")
+        assert len(asked) == posting.MOST_REDIRECTS + 1
+        is_over.set()
+        socket.create_connection(service.getsockname()).close()
+        thread.join()
+
+
 def _served(service, answer):
     """Answer one request with the bytes of `answer`, until the other side has gone."""
     connection, _ = service.accept()

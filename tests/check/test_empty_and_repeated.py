@@ -38,6 +38,18 @@ def test_a_file_without_items_is_refused(tmp_path, name, data, words):
     assert checked.jobs[0].items == 0
 
 
+def test_a_flaw_of_a_file_that_two_jobs_read_is_told_once(tmp_path):
+    """Nobody has to compare two equal lines to find out that one thing is wrong; what is wrong for one of the jobs
+    alone is told too."""
+    text = "jobs:\n" + "".join(f"  {name}: {{operation: readme.get, items: a.csv}}\n" for name in "xyz")
+    text += "  w: {operation: committers.get, items: a.csv}\n"
+    with pytest.raises(ManifestError) as caught:
+        check_text(tmp_path, text, a_csv="owner,repo,id\nacme,api,a\nacme,,b\n")
+    told = [(flaw.path, flaw.line, flaw.field, flaw.message) for flaw in caught.value.flaws]
+    assert len(told) == len(set(told)), told
+    assert ("a.csv:3: repo" in str(caught.value), caught.value.more) == (True, 0)
+
+
 def test_an_empty_list_is_refused(tmp_path):
     """`items: []` is as an empty file."""
     text = "jobs:\n  x:\n    operation: readme.get\n    items: []\n"

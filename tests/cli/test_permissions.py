@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from bulk.audit.history import NAME, VERSION
 from bulk.cli import main
+from bulk.clock import Clock
 from bulk.exit_codes import ExitCode
+from bulk.serve.audits.histories import Histories
 from tests.e2e.support.platform import ADMIN, served
 from tests.permissions import closed
 
@@ -104,3 +107,33 @@ def test_the_folder_that_can_not_be_made_is_named(
         with closed(here / "closed", 0o500):
             assert main(list(command)) == ExitCode.RUN_DIRECTORY, command
         assert capsys.readouterr().err.startswith(f"bulk: {folder} can't be used: Permission denied")
+
+
+def test_a_closed_folder_among_the_runs_is_listed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """There may be a run in it, of another user say: it is said, and hides none of the others (failures.md row 110)."""
+    with closed(here / "closed" / "run"):
+        assert main(["runs", "closed"]) == ExitCode.DONE
+        printed = capsys.readouterr()
+        assert "closed/run is damaged: it can't be read: Permission denied" in printed.err
+        assert main(["runs", ".", "--json"]) == ExitCode.DONE
+        states = {run["run_dir"]: run["state"] for run in json.loads(capsys.readouterr().out)}
+    assert states == {"run": "complete"}
+    with closed(here / "closed"):
+        assert main(["runs", ".", "--json"]) == ExitCode.DONE
+        states = {run["run_dir"]: run["state"] for run in json.loads(capsys.readouterr().out)}
+    assert states == {"run": "complete", "closed": "damaged"}
+
+
+def test_a_closed_folder_among_the_audits_is_listed(here: Path) -> None:
+    """With the reason, and so is the folder of all of them (failures.md row 110)."""
+    for name in ("fleet", "theirs"):
+        folder = here / "audits" / name
+        folder.mkdir(parents=True)
+        (folder / NAME).write_text(json.dumps({"version": VERSION, "name": name}))
+    with closed(here / "audits" / "theirs"):
+        found = {audit.name: audit.why for audit in Histories((here / "audits",), Clock()).all()}
+    assert (sorted(found), found["fleet"]) == (["fleet", "theirs"], "")
+    assert found["theirs"].endswith("theirs can't be read: Permission denied")
+    with closed(here / "audits"):
+        (audit,) = Histories((here / "audits",), Clock()).all()
+    assert (audit.name, audit.why.endswith("audits can't be read: Permission denied")) == ("audits", True)

@@ -3,6 +3,9 @@
 from dataclasses import replace
 
 import anyio
+import msgspec
+import psycopg
+import pytest
 
 from bulk.clock import Clock
 from bulk.cluster.budgets import StorePeers
@@ -83,3 +86,68 @@ def test_what_a_worker_spends_before_it_leases_counts_before_others_lease(store_
             return found
 
     assert anyio.run(left) == [8, 6, 6]
+
+
+DAMAGED = (b"", b"no JSON", b"[1]", b"{}", b'{"bucket":{},"next_slot":0,"holds":[],"seen":[]}', b"[" * 100_000)
+
+
+@pytest.mark.parametrize("damage", [*range(len(DAMAGED)), "free", "limit", "asked", "holds"])
+def test_a_damaged_budget_is_made_anew_and_never_overspent(store_text: str, damage: int | str) -> None:
+    """Nothing is lent of it while what was lent before may be under way, whatever the platform says meanwhile; then it
+    is what the platform says (failures.md row 112)."""
+
+    async def lent() -> list[int]:
+        with connection_to(store_text) as store, psycopg.connect(store_text, autocommit=True) as admin:
+            clock = Clock()
+            peers = StorePeers(store, "https://code.example.com/api/v3", 1, lambda _: 0, 0.2, clock.monotonic)
+            governor = Governor(UserLimits(40, lambda _: 0, False, 60.0), clock, lambda *_: 9, lambda _: None, peers)
+            account = governor.open_account(Source("token-one"), ["core"])
+            peers.know([account], {"me": [account]})
+            found = []
+
+            async def lease() -> None:
+                answer = await peers.lease(account.name, "core", WISH, 1_001.0, 1_001.0)
+                assert answer is not None
+                found.append(answer[0].tokens)
+
+            async def tell() -> None:
+                marks = await peers.marks(account.name)
+                await peers.told(account.name, {"core": NAMED}, marks or {}, 1_000.0, 1_000.0)
+
+            await tell()
+            await lease()
+            (kept,) = admin.execute("SELECT state FROM bulk.bucket").fetchone() or (b"",)
+            admin.execute("UPDATE bulk.bucket SET state = %s", (damaged(bytes(kept), damage),))
+            for _ in range(2):
+                await tell()
+                await lease()
+            back_s = (
+                "UPDATE bulk.bucket SET state = replace(convert_from(state, 'UTF8'), 'until\":', 'until\":-')::bytea"
+            )
+            admin.execute(back_s)  # as if that time were over
+            await tell()
+            await lease()
+            await tell()
+            await lease()
+            return found
+
+    first, second, third, fourth, fifth = anyio.run(lent)
+    assert (first > 0, second, third, fourth) == (True, 0, 0, 0)
+    assert 0 < fifth <= 8
+
+
+def damaged(state: bytes, how: int | str) -> bytes:
+    """A row with a value of a kind that it never has, or with one that can't be."""
+    if isinstance(how, int):
+        return DAMAGED[how]
+    data = msgspec.json.decode(state)
+    match how:
+        case "free":
+            data["bucket"]["free"] = -1
+        case "limit":
+            data["bucket"]["limit"] = "100"
+        case "asked":
+            data["bucket"]["asked"] = None
+        case _:
+            data["holds"].append([99, 0, "5", 0.0])
+    return msgspec.json.encode(data)

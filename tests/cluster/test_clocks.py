@@ -56,3 +56,28 @@ def test_workers_whose_clocks_are_wrong_by_an_hour(store_text: str, tmp_path: Pa
         nothing_misreported(WORK, made.home, made.sandbox)
         assert max(map(len, windows(lines, "core"))) <= LIMIT
         assert not [line for line in lines if line["status"] in (403, 429)]
+
+
+SLOW = (*FAULTS, "--latency", "100", "--rate-limit", "off")
+JUMPS = 4
+FORWARD = "UPDATE bulk.shard SET lease_until = lease_until - interval '3 hours' WHERE lease_until > clock_timestamp()"
+
+
+def test_leases_that_all_end_at_once(store_text: str, tmp_path: Path) -> None:
+    """The database's clock is set forward by hours, which for leases is as if they were moved back: others take over
+    what a living worker is doing. It records nothing any more, and stops with its next renewal; what it had sent is
+    settled by who has it now (failures.md row 113)."""
+    with cluster(store_text, tmp_path, WORK, *SLOW) as made:
+        with made.home.running(*run_arguments(store_text)) as waiting:
+            ended = 0
+            for jump in range(JUMPS):
+                made.wait_for_effects(4 + 6 * jump)
+                with psycopg.connect(store_text, autocommit=True) as admin:
+                    ended += admin.execute(FORWARD).rowcount
+            out, err = waiting.communicate(timeout=100.0)
+            assert (waiting.returncode in (1, 6), ended > 0) == (True, True), out + err
+        nothing_lost_or_doubled(WORK, made.sandbox.journal(), made.sandbox.folder / "state")
+        nothing_misreported(WORK, made.home, made.sandbox)
+        with psycopg.connect(store_text) as admin:
+            assert admin.execute("SELECT FROM bulk.shard WHERE epoch > 1").fetchall()
+            assert not any(worker.poll() for worker in made.workers), "no worker ends over it"

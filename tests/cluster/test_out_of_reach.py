@@ -62,7 +62,7 @@ def test_a_run_that_became_complete_is_taken_home_by_the_same_command(
             assert comes_true(lambda: bool(admin.execute(complete).fetchall()))
         if is_exported:
             with connection_to(store_text) as store:
-                export.export(store, runs.list_all(store)[0], made.home.folder / "run", merged)
+                export.export(store, runs.find(store, runs.list_all(store)[0].name), made.home.folder / "run", merged)
         for run_dir, outcome in (("run", "succeeded"), ("again", "unchanged")):
             ran = made.home.run("run", "manifest.yaml", "--store", store_text, "--run-dir", run_dir, "--yes")
             assert ran.exit_code == 0, ran.err

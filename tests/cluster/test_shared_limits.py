@@ -1,5 +1,6 @@
 """Two workers with one token: one budget, and what one of them is told holds for both."""
 
+import json
 import re
 from collections import Counter
 from datetime import UTC, datetime
@@ -7,11 +8,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import psycopg
+
 from bulk.clock import Clock
+from bulk.store.leases import GRACE_S
 from tests.cluster.cluster import cluster, run_arguments
 from tests.crash.work import ORGANIZATION, Work
 from tests.e2e.support.judging import windows
-from tests.e2e.support.platform import Home
+from tests.e2e.support.platform import Home, wait_for
 
 READS = Work(files=0, organizations=0, snapshots=0, refused=0)
 LIMIT, WINDOW_S = 50, 2
@@ -40,6 +44,32 @@ def test_workers_share_a_budget(store_text: str, tmp_path: Path) -> None:
         used = [len(window) for window in windows(lines, "core")]
         assert median(used[1:-1]) >= 0.95 * LIMIT, used
         assert max(used) <= LIMIT
+
+
+def states(admin: psycopg.Connection) -> bytes:
+    """What the row of the budget holds."""
+    row = admin.execute("SELECT state FROM bulk.bucket WHERE category = 'core'").fetchone()
+    return b"" if row is None else bytes(row[0])
+
+
+def test_a_budget_that_is_damaged_is_made_anew(store_text: str, tmp_path: Path) -> None:
+    """No worker ends, and no window is exceeded: what was lent of it before is waited for, and then it is what the
+    platform says (failures.md row 112)."""
+    with cluster(store_text, tmp_path, READS, "--rate-limit", f"core={LIMIT}/{WINDOW_S}") as made:
+        reads(made.home, made.sandbox.base_url, 3 * LIMIT, request_timeout="1s")
+        with made.home.running(*run_arguments(store_text)) as waiting:
+            wait_for(lambda: len(made.sandbox.requests()) > LIMIT + 5, waiting)
+            with psycopg.connect(store_text, autocommit=True) as admin:
+                assert admin.execute("UPDATE bulk.bucket SET state = 'gone'").rowcount
+                wait_for(lambda: b"void" in states(admin), waiting)
+                sooner = f'{{"void_until":{json.loads(states(admin))["void_until"] - GRACE_S}}}'
+                admin.execute("UPDATE bulk.bucket SET state = %s WHERE category = 'core'", (sooner.encode(),))
+            out, err = waiting.communicate(timeout=120.0)
+            assert waiting.returncode == 0, out + err
+        lines = made.sandbox.requests()
+        assert Counter(line["status"] for line in lines)[403] == 0
+        assert max(len(window) for window in windows(lines, "core")) <= LIMIT
+        assert all(worker.poll() is None for worker in made.workers)
 
 
 def test_workers_leave_to_others_what_the_hour_says(store_text: str, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A run that workers did in a store, as a run directory: the same as if one machine had done it."""
 
 import contextlib
+import json
 import shutil
 import sqlite3
 import tempfile
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from bulk.cli.app import main
+from bulk.clock import Clock
 from bulk.cluster.local.folder_beside import is_at_home
 from bulk.errors import RunDirectoryError
 from bulk.ledger import rows
@@ -23,8 +25,11 @@ from bulk.model import OutcomeKind
 from bulk.report.fold import fold
 from bulk.report.run_state import next_command, run_state_of
 from bulk.report.timeline import Timeline, merged, read_minutes
-from bulk.status import JobStatus, RunStatus
+from bulk.serve.fleet import STORED
+from bulk.serve.stored.stored_runs import StoredRuns
+from bulk.status import JobStatus, RunStatus, Tell, untold
 from bulk.store import bundles, export, runs
+from bulk.store.address import read
 from bulk.store.leases import Ended, Lease
 from tests.ledger.samples import NOW, STATUS, intent, record
 from tests.store.places import StorePlace, connection_to, ranges
@@ -51,10 +56,10 @@ def groups():
     yield [intent(2), record(2, OutcomeKind.UNKNOWN, job=1), *(record(index, job=1) for index in range(3, 8))]
 
 
-def exported(place: StorePlace, run_dir: Path) -> RunStatus:
+def exported(place: StorePlace, run_dir: Path, tell: Tell = untold) -> RunStatus:
     """Export it."""
     with connection_to(place.text) as store:
-        return export.export(store, runs.find(store, place.name), run_dir, merged)
+        return export.export(store, runs.find(store, place.name), run_dir, merged, tell)
 
 
 def told(run_dir: Path):
@@ -64,6 +69,15 @@ def told(run_dir: Path):
     report = fold(view)
     jobs = [(job.name, job.items, job.outcomes, job.errors) for job in report.jobs]
     return list(view.lines()), view.counts(), view.error_counts(), jobs, report.outcomes, view.befores(1, 0, 20)
+
+
+def test_an_export_says_how_many_items_are_written(place, tmp_path):
+    """Those of a large run take seconds, in which somebody waits."""
+    ledger, said = place.opened(), list[int]()
+    for group in groups():
+        ledger.commit(group, STATUS)
+    exported(place, tmp_path / "out", said.append)
+    assert said == [sum(sum(kinds.values()) for kinds in LedgerView(tmp_path / "out").counts().values())]
 
 
 def test_an_exported_run_is_what_one_machine_would_have(place, tmp_path):
@@ -303,6 +317,33 @@ def test_what_was_not_written_so_is_damage(place, tmp_path, capsys, damage):
         assert "bug" not in said
         assert "the same command goes on" not in said
     place.sql("DELETE FROM run WHERE id = %s", place.run)
+
+
+@pytest.mark.parametrize("damage", ["identity", "limits"])
+def test_a_damaged_run_hides_no_other(shared_store, tmp_path, capsys, damage):
+    """A list has the others, says what is wrong with that one, and exits 5; so do the names to choose from, and the
+    page lists it, too (failures.md row 111)."""
+    whole = StorePlace(shared_store, tmp_path / "whole", shards=SHARDS)
+    broken = StorePlace(shared_store, tmp_path / "broken", shards=SHARDS)
+    for place in (whole, broken):
+        completed(place)
+    broken.sql(DAMAGES[damage].format(run=broken.run))
+    assert main(["runs", "--store", shared_store, "--json"]) == 5
+    said = capsys.readouterr()
+    states = {run["run_dir"]: run["state"] for run in json.loads(said.out)}
+    assert (states[whole.name], states[broken.name]) == ("complete", "damaged")
+    assert f"{broken.name} is damaged: the store is damaged: it has a value that can't be read" in said.err
+    assert main(["status", whole.name + "x", "--store", shared_store]) == 2
+    assert f"did you mean {whole.name}?" in capsys.readouterr().err
+    stored = StoredRuns(read(shared_store), Clock())
+    try:
+        page = {run.name: run.listed.state for run in stored.runs()}
+    finally:
+        stored.close()
+    assert (page[f"{STORED}{whole.name}"], page[f"{STORED}{broken.name}"]) == ("complete", "damaged")
+    for place in (whole, broken):
+        place.sql("DELETE FROM run WHERE id = %s", place.run)
+        place.close()
 
 
 def test_who_is_killed_before_the_reports_goes_on_with_them(place, tmp_path, capsys):

@@ -6,6 +6,7 @@ little memory and which `sending.py` ends.
 """
 
 import contextlib
+import importlib
 import logging
 import resource
 import sys
@@ -15,6 +16,9 @@ import msgspec
 
 UNKNOWN: Final = 3
 """The exit code where Apprise does not know that kind of address; 0: the message was taken; any other: it was not."""
+
+MOST_REDIRECTS: Final = 3
+"""How often an address may lead to another one (count): a loop would get the message, and its secrets, 30 times."""
 
 MOST_MEMORY_BYTES: Final = 1 << 30
 
@@ -34,6 +38,8 @@ def main() -> int:
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
     import apprise
 
+    # Apprise gives no way to say so, and comes with requests, of which it makes a session for each message
+    vars(importlib.import_module("requests.sessions"))["DEFAULT_REDIRECT_LIMIT"] = MOST_REDIRECTS
     logging.disable()  # its log names addresses
     target = apprise.Apprise()
     if not target.add(post.url):

@@ -11,13 +11,17 @@ from bulk.audit.tables.columns import ENVELOPE, Shape, Table, column_of, table_n
 from bulk.audit.tables.statements import name
 from bulk.errors import RunDirectoryError
 from bulk.ledger.view import LedgerView
+from bulk.status import Tell, telling
 
 _KINDS = {"BIGINT": "INTEGER", "DOUBLE": "REAL", "BOOLEAN": "INTEGER"}
 BATCH = 10_000
 
 
-def write_sqlite(view: LedgerView, run: str, out: Path) -> list[str]:
+def write_sqlite(view: LedgerView, run: str, out: Path, tell: Tell) -> list[str]:
     """Write one table for each operation, and return their names.
+
+    Args:
+        tell: is told how many items are written (count), now and then.
 
     Raises:
         RunDirectoryError: the file can't be written. UsageError: an operation is not installed here.
@@ -32,7 +36,7 @@ def write_sqlite(view: LedgerView, run: str, out: Path) -> list[str]:
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("BEGIN")
         for operation, names in jobs.items():
-            _write(connection, view, run, tables[operation], names)
+            _write(connection, view, run, tables[operation], names, tell)
         connection.execute("COMMIT")
         connection.close()
     except (sqlite3.Error, OSError) as error:
@@ -40,13 +44,16 @@ def write_sqlite(view: LedgerView, run: str, out: Path) -> list[str]:
     return [table.name for table in tables.values()]
 
 
-def _write(connection: sqlite3.Connection, view: LedgerView, run: str, table: Table, jobs: list[str]) -> None:
+def _write(
+    connection: sqlite3.Connection, view: LedgerView, run: str, table: Table, jobs: list[str], tell: Tell
+) -> None:
     columns = [f"{name(column)} {_KINDS.get(kind, 'TEXT')}" for column, kind in ENVELOPE.items()]
     columns += [f"{name(column_of(field))} {_kind(shape)}" for field, shape in table.item.items()]
     connection.execute(f'CREATE TABLE {name(table.name)} ({", ".join(columns)}, "result" TEXT)')
     marks = ", ".join("?" * (len(columns) + 1))
     rows = (row for job in jobs for row in _rows(view, run, table, job))
-    connection.executemany(f"INSERT INTO {name(table.name)} VALUES ({marks})", rows)
+    told = telling(rows, lambda _: tell(connection.total_changes))  # of all tables together
+    connection.executemany(f"INSERT INTO {name(table.name)} VALUES ({marks})", told)
 
 
 def _rows(view: LedgerView, run: str, table: Table, job: str) -> Iterator[list[Any]]:

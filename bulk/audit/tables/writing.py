@@ -17,6 +17,7 @@ from bulk.errors import RunDirectoryError, UsageError
 from bulk.ledger.view import LedgerView
 from bulk.model import OutcomeKind
 from bulk.report.fold import fold
+from bulk.status import Tell, untold
 from bulk.storage.new_files import arriving, settle
 
 RUN, DRIFT = ALL = ("runs", "schema_drift")
@@ -86,8 +87,11 @@ def write_parquet(tables: RunTables, places: Mapping[str, Path]) -> None:
     asking.run(Task(statements=(tables.view, *copies)), tables.lines)
 
 
-def export(view: LedgerView, kind: str, out: Path) -> list[str]:
+def export(view: LedgerView, kind: str, out: Path, tell: Tell = untold) -> list[str]:
     """Write all tables of a run: `parquet` into a new folder, `duckdb` and `sqlite` into a new file.
+
+    Args:
+        tell: is told how many items are written (count), now and then, where that is known: DuckDB does not say it.
 
     Returns:
         One line for people for each thing that was written.
@@ -104,20 +108,20 @@ def export(view: LedgerView, kind: str, out: Path) -> list[str]:
         asking.refuse_pattern(place)
     try:
         with arriving(place.parent) as part:  # a killed process leaves no half of a table that looks whole
-            names = _written(view, kind, part / place.name, place)
+            names = _written(view, kind, part / place.name, place, tell)
     except OSError as error:
         raise UsageError(f"--out {out}: can't be written: {error.strerror}; name another one") from None
     return [str(out / f"{name}.parquet") for name in names] if kind == "parquet" else [f"{out}: {', '.join(names)}"]
 
 
-def _written(view: LedgerView, kind: str, made: Path, place: Path) -> list[str]:
+def _written(view: LedgerView, kind: str, made: Path, place: Path, tell: Tell) -> list[str]:
     """Write all tables at `made`, which will be moved to `place`, and return their names."""
     run = view.run_dir.resolve().name
     try:
         if kind == "sqlite":
             from bulk.audit.tables.sqlite_tables import write_sqlite
 
-            return write_sqlite(view, run, made)
+            return write_sqlite(view, run, made, tell)
         with tables_of(view, run) as tables:
             if kind == "parquet":
                 made.mkdir()

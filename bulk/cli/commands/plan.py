@@ -53,11 +53,15 @@ def plan(
     refuse_without("--live", "out", "most_shown")
     from bulk.cli.progress.work import at_work
     from bulk.report.render import plan_text
+    from bulk.status import Counting
 
-    with at_work(f"planning {manifest}"):
+    with at_work(f"planning {manifest}") as tell:
         from bulk.engine import commands  # takes a good part of the second that a command may be silent
 
-        found = event_loop.run(lambda: commands.plan_manifest(manifest, overrides=overrides, environ=os.environ))
+        shown = Counting(tell)
+        found = event_loop.run(
+            lambda: commands.plan_manifest(manifest, overrides=overrides, environ=os.environ, display=shown)
+        )
     if as_json:
         output.out_json(found)
     else:

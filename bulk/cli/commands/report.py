@@ -1,6 +1,5 @@
 """`bulk report`: the completion report of a run, or its items."""
 
-import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +31,7 @@ def report(run_dir: Path, *, form: str | None, only: str | None, as_json: bool) 
     from bulk.ledger.view import LedgerView
     from bulk.report.render import tables
     from bulk.report.render.terminal import is_terminal
+    from bulk.status import silently
 
     if as_json and form not in (None, "json"):
         raise UsageError(f"--json is the same as --format json, and --format {form} was given: leave one of them out")
@@ -44,15 +44,15 @@ def report(run_dir: Path, *, form: str | None, only: str | None, as_json: bool) 
         view.refuse_edited()
         whole = b"" if form in ("csv", "jsonl") or kinds is not None else _whole(view, form)
     # where the lines go into a file, nothing else shows that they are written
-    working = contextlib.nullcontext() if is_terminal(sys.stdout) else at_work(f"writing the items of {run_dir}")
-    with working, output.binary_out() as stdout:
+    working = silently if is_terminal(sys.stdout) else at_work
+    with working(f"writing the items of {run_dir}") as tell, output.binary_out() as stdout:
         match form:
             case "csv":
-                tables.write_csv(view, stdout, kinds)
+                tables.write_csv(view, stdout, kinds, tell)
             case "jsonl":
-                tables.write_jsonl(view, stdout, kinds)
+                tables.write_jsonl(view, stdout, kinds, tell)
             case _ if kinds is not None:
-                tables.write_list(view, stdout, kinds)
+                tables.write_list(view, stdout, kinds, tell)
             case _:
                 stdout.write(whole)
     return 0

@@ -80,6 +80,7 @@ def retry(
     view = LedgerView(run_dir)
     run_state = run_state_of(view, Clock().now())
     if run_state.state == "complete":
+        foreground.refuse_values(run_dir, overrides, showing)
         again.require([job.name for job in run_state.jobs])
         why = "" if run_state.is_to_retry else "every item succeeded or was unchanged"
         if not why:

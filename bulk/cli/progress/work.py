@@ -6,14 +6,14 @@ It comes after a second and disappears before the result is printed. Where stand
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from bulk.cli.progress.painter import Painter, guarded
 from bulk.cli.progress.plain import Sink
 from bulk.clock import Clock
 from bulk.report.render import terminal
 from bulk.report.render.formatting import counted, duration
-from bulk.status import Display, JobStatus, RunStatus, Working, silently
+from bulk.status import Display, JobStatus, RunStatus, Tell, Working, silently, untold
 
 FIRST_S = 1.0
 """How long a command may be silent (seconds)."""
@@ -51,7 +51,7 @@ class WorkFace:
 
 
 @contextlib.contextmanager
-def at_work(words: str) -> Iterator[Callable[[int], None]]:
+def at_work(words: str) -> Iterator[Tell]:
     """Show on standard error what a command does in the block, if that takes long and a terminal is there.
 
     Args:
@@ -61,7 +61,7 @@ def at_work(words: str) -> Iterator[Callable[[int], None]]:
         What takes the number of items that are done (count); it may be called from any thread, and often.
     """
     if not terminal.is_movable(sys.stderr, os.environ):
-        yield lambda _: None
+        yield untold
         return
     clock = Clock()
     began = clock.now()
@@ -80,7 +80,7 @@ def beside(shown: Display, kind: str = "auto") -> Working:
     """Return `at_work` for a command that has a display of this kind (`--progress`), which paints nothing meanwhile."""
 
     @contextlib.contextmanager
-    def working(words: str) -> Iterator[Callable[[int], None]]:
+    def working(words: str) -> Iterator[Tell]:
         with shown.suspended() if isinstance(shown, Painter) else contextlib.nullcontext(), at_work(words) as tell:
             yield tell
 

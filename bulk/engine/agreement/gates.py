@@ -25,6 +25,7 @@ from bulk.clock import Clock
 from bulk.errors import BulkError, RunDirectoryError, RunStopped, UsageError
 from bulk.execute.requests.wait_reasons import WaitReason, WaitReasons
 from bulk.ledger.directory import unusable
+from bulk.ledger.records import Action
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Job, Limits
 from bulk.manifest.needs.wave_ends import inheriting
@@ -37,9 +38,15 @@ from bulk.storage.private_files import replacing
 
 
 def decide(
-    run_dir: Path, *, opened: int = 1, accepted: frozenset[int] = frozenset(), opens_at: float | None = None
+    run_dir: Path,
+    *,
+    opened: int = 1,
+    accepted: frozenset[int] = frozenset(),
+    opens_at: float | None = None,
+    opened_by: tuple[Action, ...] = (),
 ) -> None:
-    """Write down that waves up to `opened` may begin, that those in `accepted` go on, and when the next one begins.
+    """Write down that waves up to `opened` may begin and by whose action, that those in `accepted` go on, and when the
+    next one begins.
 
     Raises:
         BulkError: the file can't be written.
@@ -50,6 +57,7 @@ def decide(
             opened=max(found.opened, opened),
             accepted=found.accepted | accepted,
             opens_at=found.opens_at if opens_at is None else opens_at,
+            opened_by=(*found.opened_by, *opened_by),
         )
 
     found = read_gates(run_dir)
@@ -314,6 +322,11 @@ class WaveBudgets:
         """
         decide(self.run_dir, opens_at=clock.now() + self.limits.gate_after_s)
         return clock.monotonic() + self.limits.gate_after_s
+
+    def unrecorded(self, recorded: Iterable[Action]) -> list[Action]:
+        """Return who opened waves, as far as it is not among these actions."""
+        known = {(action.at, action.who, action.verb) for action in recorded}
+        return [action for action in self.gates.opened_by if (action.at, action.who, action.verb) not in known]
 
     def waits_until(self, clock: Clock) -> float:
         """Return until when a process that begins has to wait (monotonic), as an earlier call of `wait` wrote down."""

@@ -85,11 +85,16 @@ class MapDirectory:
         with ExitStack() as files:
             lines = [files.enter_context(path.open("rb")) for path in (kept, self._staged.path)]
             for number, (before, now) in enumerate(zip_longest(*lines)):
-                if before != now:
-                    raise RunDirectoryError(
-                        f"items[{number}] is not what it was when the run in {self.run_dir} began: "
-                        "give the same items, or name another run_dir"
-                    )
+                if before == now:
+                    continue
+                what = f"items[{number}] is not what it was"
+                if before is None:
+                    what = f"there are more items than the {number:,} that there were"
+                elif now is None:
+                    what = f"there are fewer items, {number:,}, than there were"
+                raise RunDirectoryError(
+                    f"{what} when the run in {self.run_dir} began: give the same items, or name another run_dir"
+                )
 
     def read(self, overrides: Overrides, environ: Mapping[str, str]) -> tuple[Manifest, Origin]:
         """Return the manifest and its origin. Files that items name are relative to the folder of the caller.

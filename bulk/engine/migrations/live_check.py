@@ -31,7 +31,7 @@ from bulk.manifest.reading import Overrides
 from bulk.model import OutcomeKind
 from bulk.operation import Item, Steps
 from bulk.report.tally import label
-from bulk.status import Display, Silence, Working, silently
+from bulk.status import Counting, Display, Working, silently
 from bulk.storage.disk_threads import beside
 from bulk.storage.scratch import scratch_folder
 
@@ -109,8 +109,8 @@ async def look_back(
     manifest = manifest_of(view, overrides, environ)
     manifest = replace(manifest, jobs=tuple(_from_here(job, run_dir) for job in manifest.jobs))
     with scratch_folder("look") as place:
-        with working(f"reading {run_dir}"):
-            checked = await check_items(manifest, place, Silence(), around.clock, None)
+        with working(f"reading {run_dir}") as tell:
+            checked = await check_items(manifest, place, Counting(tell), around.clock, None)
             if identity_of(checked).items_digest != view.identity().items_digest:
                 refuse_edited(checked, run_dir)  # names the file, where it is the list that was edited
                 raise RunDirectoryError("the items are not those of the run any more; put its items files back")

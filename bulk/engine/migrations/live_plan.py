@@ -37,7 +37,7 @@ from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import OutcomeKind
 from bulk.report.fold import Report
 from bulk.report.tally import label
-from bulk.status import Display, Silence
+from bulk.status import Display
 from bulk.storage.disk_threads import beside
 from bulk.storage.scratch import scratch_folder
 
@@ -86,7 +86,7 @@ async def look_at(
     manifest = read_manifest(path, overrides, environ)
     refuse_standard_input(manifest, "looked at beforehand")
     with scratch_folder("look") as place:
-        checked = await check_items(manifest, place, Silence(), around.clock, None)
+        checked = await check_items(manifest, place, display, around.clock, None)
         found = await look_in(manifest, place, environ, display, around)
         view = None if found is None else found[0]
         seen, shown = await beside(around.disk, lambda: _folded(manifest, view, most_shown))

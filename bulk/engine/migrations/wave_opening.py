@@ -12,6 +12,7 @@ from pathlib import Path
 from bulk.engine.agreement import gates
 from bulk.engine.origin import manifest_of
 from bulk.errors import UsageError
+from bulk.ledger.records import Action
 from bulk.ledger.view import LedgerView
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides
@@ -19,12 +20,12 @@ from bulk.report.run_state import RunJob, run_state_of
 from bulk.report.wave_gates import read_gates
 
 
-def open_waves(run_dir: Path, wave: int, now: float) -> range:
+def open_waves(run_dir: Path, wave: int, now: float, who: str) -> range:
     """Open the waves of the run in `run_dir` up to `wave`, and return which ones were not open before; the end of the
     range is behind the last one that is open.
 
     Args:
-        wave: number, from 1. now: UTC epoch seconds.
+        wave: number, from 1. now: UTC epoch seconds. who: who does it, for the table of actions.
 
     Raises:
         UsageError: the run has no such wave, it has passed that wave, or none of its waves waits for a person.
@@ -47,7 +48,8 @@ def open_waves(run_dir: Path, wave: int, now: float) -> range:
     if refusal := run.refusal(wave):
         raise UsageError(refusal)
     before = read_gates(run_dir).opened
-    gates.decide(run_dir, opened=wave)
+    action = Action(at=now, who=who, verb="approve", args={"wave": wave}, result=run_state.state)
+    gates.decide(run_dir, opened=wave, opened_by=(action,) if wave > before else ())
     return range(before + 1, max(before, wave) + 1)
 
 

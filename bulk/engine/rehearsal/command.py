@@ -18,7 +18,7 @@ from bulk.errors import UsageError
 from bulk.manifest.manifest import Manifest
 from bulk.manifest.reading import Overrides, read_manifest
 from bulk.model import SUCCESSFUL
-from bulk.status import Silence
+from bulk.status import Silence, Working, silently
 from bulk.storage.scratch import scratch_folder
 
 USUAL_S = 0.1
@@ -160,8 +160,11 @@ async def _probed(
     return (run_dir,)
 
 
-def rehearsed(told: Told, given: Given) -> Rehearsed:
+def rehearsed(told: Told, given: Given, working: Working = silently) -> Rehearsed:
     """Rehearse the manifest with what was told and learnt; blocks.
+
+    Args:
+        working: shows what is done, and with how many items.
 
     Raises:
         BulkError: an item can't be used.
@@ -185,7 +188,7 @@ def rehearsed(told: Told, given: Given) -> Rehearsed:
     model = model_of(told.budgets, learnt, latency_s, faults)
     size = sum(len(job.items or ()) or LONG for job in told.manifest.jobs)
     seeds = given.seeds or next((seeds for most, seeds in SEEDS if size < most), 1)
-    found = rehearse_all(told.manifest, model, seeds=seeds, assumed=given.assumed, asks=given.asks)
+    found = rehearse_all(told.manifest, model, seeds=seeds, assumed=given.assumed, asks=given.asks, working=working)
     return Rehearsed(
         course=found.course,
         earliest_s=found.earliest_s,

@@ -31,7 +31,7 @@ from bulk.ledger.records import Entry, Record
 from bulk.manifest.manifest import Job, Manifest
 from bulk.platform.auth.manifest_credentials import credentials_of
 from bulk.schedule.job_progress import JobProgress
-from bulk.status import Silence
+from bulk.status import Silence, Tell, Working, silently, untold
 from bulk.storage.scratch import scratch_folder
 
 TOKEN = "rehearsal-" + "0" * 20
@@ -87,13 +87,15 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class _NoLedger:
-    """A ledger that keeps nothing but when the items of each job ended."""
+    """A ledger that keeps nothing but when the items of each job ended, and tells how many have ended."""
 
     run_dir: Path
     clock: VirtualClock
+    tell: Tell
     began_at: float = START
     last: dict[int, float] = field(default_factory=dict)
     first: dict[int, float] = field(default_factory=dict)
+    ended: int = 0
 
     def commit(self, batch: Sequence[Entry], *_: object) -> None:
         """Note when items of each job ended first and last; nothing is written."""
@@ -102,6 +104,8 @@ class _NoLedger:
             if type(entry) is Record:
                 self.last[entry.job] = now
                 self.first.setdefault(entry.job, now)
+                self.ended += 1
+        self.tell(self.ended)
 
     def view(self) -> "_NoLedger":
         """Return itself: no records stand in it."""
@@ -169,19 +173,20 @@ def model_of(
     return Model(budgets=budgets, answer_s=learnt.request_s, spread=learnt.spread, default_s=latency_s, faults=faults)
 
 
-def rehearse(checked: Checked, model: Model, workspace: Path, seed: int = 1) -> Course:
+def rehearse(checked: Checked, model: Model, workspace: Path, seed: int = 1, tell: Tell = untold) -> Course:
     """Run a checked manifest in virtual time; blocks for some tenth of a millisecond for each request.
 
     Args:
         checked: a checked manifest without derived jobs (`stand_ins`). workspace: folder with the files of the check.
+        tell: is told how many items have ended in virtual time (count).
     """
     return anyio.run(
-        functools.partial(_run, checked, model, workspace, seed),
+        functools.partial(_run, checked, model, workspace, seed, tell),
         backend_options={"loop_factory": functools.partial(VirtualLoop, is_alone=True)},
     )
 
 
-async def _run(checked: Checked, model: Model, workspace: Path, seed: int) -> Course:
+async def _run(checked: Checked, model: Model, workspace: Path, seed: int, tell: Tell) -> Course:
     clock = VirtualClock()
     dice = random.Random(seed)
     clock.skew_s = dice.random() if seed > 1 else 0.5  # windows begin at whole seconds, and runs at any time
@@ -202,7 +207,7 @@ async def _run(checked: Checked, model: Model, workspace: Path, seed: int) -> Co
     around = Surroundings(
         clock=clock, dice=dice, disk=disk, wire=wire, tick_s=TICK_S, environ={"REHEARSAL": f"{TOKEN}"}
     )
-    ledger = _NoLedger(workspace, clock)
+    ledger = _NoLedger(workspace, clock, tell)
     progress = [JobProgress(found.items, bytearray(found.items // 8 + 1), {}) for found in checked.jobs]
     settle_s = limits.settle_s
     state = ResumeState(progress, {}, LateWrites(), RecentWrites(settle_s), RecentCreations(settle_s))
@@ -284,27 +289,33 @@ def rehearse_all(
     seeds: int,
     assumed: Mapping[str, int],
     asks: bool,
+    working: Working = silently,
 ) -> Rehearsed:
     """Check a manifest and rehearse it `seeds` times; blocks.
 
     Args:
         asks: also rehearse what would change the end.
+        working: shows what is done, and with how many items.
 
     Raises:
         ManifestError: an item can't be used.
     """
     with scratch_folder("rehearsal") as place:
-        checked = check(manifest, place)
+        with working(f"checking {manifest.path}") as tell:
+            checked = check(manifest, place, progress=tell)
         stood_in, notes = stand_ins(checked, assumed)
         has_stand_ins = any(job.derivation for job in manifest.jobs)
         checked = check(stood_in, place) if has_stand_ins else replace(checked, manifest=stood_in)
-        courses = sorted(
-            (rehearse(checked, model, place, seed) for seed in range(1, seeds + 1)), key=lambda each: each.ends_s
-        )
+        courses: list[Course] = []
+        for seed in range(1, seeds + 1):
+            with working(f"rehearsing {manifest.path}" + (f", {seed} of {seeds}" if seeds > 1 else "")) as tell:
+                courses.append(rehearse(checked, model, place, seed, tell))
+        courses.sort(key=lambda each: each.ends_s)
         found = {}
         for what, changed, limits in _changes(model, stood_in) if asks else ():
             other = replace(checked, manifest=replace(stood_in, limits=limits))
-            found[what] = rehearse(other, changed, place).ends_s
+            with working(f"rehearsing {manifest.path} with {what}") as tell:
+                found[what] = rehearse(other, changed, place, tell=tell).ends_s
     ends = [course.ends_s for course in courses]
     return Rehearsed(
         course=courses[len(courses) // 2],

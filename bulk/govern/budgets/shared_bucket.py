@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+import msgspec
+
 from bulk.govern.budgets.buckets import Bucket
 from bulk.govern.budgets.witnesses import NEVER, Witness
 from bulk.govern.server_clock import PAST_MOST_S, WINDOW_MOST_S
@@ -202,7 +204,7 @@ class SharedBucket:
         self.seen = {worker: (min(seen, at), work) for worker, (seen, work) in self.seen.items()}
         for worker, hold in list(self.holds.items()):
             hold.until = min(hold.until, at + HOLD_S)
-            if at > hold.until + patience_s and at > self.seen[worker][0] + HOLD_S + patience_s:
+            if at > hold.until + patience_s and at > self.seen.get(worker, (0.0, 0))[0] + HOLD_S + patience_s:
                 self.bucket.in_flight -= hold.tokens
                 del self.holds[worker]
         for worker, (seen, _) in list(self.seen.items()):
@@ -266,14 +268,40 @@ class SharedBucket:
 
     @classmethod
     def of_data(cls, data: Mapping[str, Any]) -> "SharedBucket":
-        """Return the shared bucket that `data` was made from."""
+        """Return the shared bucket that `data` was made from.
+
+        Raises:
+            ValueError: it was made from none.
+        """
+        msgspec.convert(data, _ROW)
         given = dict(data["bucket"])
         given["shown"], given["asked"] = Witness(**given["shown"]), Witness(**given["asked"])
         bucket = Bucket(**given)
         bucket.first = given["first"]  # `Bucket` has just set it from `free`
         holds = {worker: Hold(*hold) for worker, *hold in data["holds"]}
-        return cls(bucket, data["next_slot"], holds, {worker: (at, work) for worker, at, work in data["seen"]})
+        seen = {worker: (at, work) for worker, at, work in data["seen"]}
+        if bucket.free < 0:
+            raise ValueError("a shared bucket can't be like that")
+        return cls(bucket, data["next_slot"], holds, seen)
 
 
 def _data(of: Bucket | Witness) -> dict[str, Any]:
     return {each.name: getattr(of, each.name) for each in fields(of)}
+
+
+def _form(of: Bucket | Witness) -> type[msgspec.Struct]:
+    """Return the form that `_data` of such an object has: all its fields, each of its own type."""
+    kinds = [(name, _form(value) if isinstance(value, Witness) else type(value)) for name, value in _data(of).items()]
+    return msgspec.defstruct(type(of).__name__, kinds)
+
+
+_ROW = msgspec.defstruct(
+    "Row",
+    [
+        ("bucket", _form(Bucket(1, 1, 0.0, 1.0))),
+        ("next_slot", float),
+        ("holds", list[tuple[int, int, int, float]]),
+        ("seen", list[tuple[int, float, int]]),
+    ],
+)
+"""What `SharedBucket.data` returns, of which a row of a store may hold anything else."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from bulk.ledger.digests.chain import LEAF, NOTHING, LeafKind
+from bulk.status import Tell, untold
 
 PAGE_ROWS: Final = 10_000
 READ_BYTES: Final = 4 * 1024 * 1024
@@ -68,11 +69,17 @@ class LastLeaves:
         return sum(1 for _ in self.items())
 
 
-def wrong_lines(connection: sqlite3.Connection, fd: int, last: LastLeaves) -> Iterator[tuple[Place, bool]]:
+def wrong_lines(
+    connection: sqlite3.Connection, fd: int, last: LastLeaves, tell: Tell = untold
+) -> Iterator[tuple[Place, bool]]:
     """Yield each place that does not hold the line written last for its item, and whether the item has a leaf.
 
     Without a leaf the line can't be judged: its item ended before the chain began.
+
+    Args:
+        tell: is told how many items were looked at (count), now and then.
     """
+    done = 0
     rows = connection.execute("SELECT job, idx, position, length FROM outcomes ORDER BY job, idx")
     sha256, of = hashlib.sha256, last.of
     while page := rows.fetchmany(PAGE_ROWS):
@@ -83,6 +90,8 @@ def wrong_lines(connection: sqlite3.Connection, fd: int, last: LastLeaves) -> It
                 at, wanted = position - start, of(job, index)
                 if sha256(data[at : at + length]).digest()[:_SIZE] != wanted:
                     yield Place(job, index, position, length), wanted != NOTHING
+        done += len(page)
+        tell(done)
 
 
 def _spans(page: list[tuple[int, int, int, int]]) -> Iterator[list[tuple[int, int, int, int]]]:

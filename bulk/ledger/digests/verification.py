@@ -21,6 +21,7 @@ from bulk.ledger.digests.chain import LeafKind
 from bulk.ledger.digests.lines import LastLeaves, Place, divided, wrong_lines
 from bulk.ledger.directory import RESULTS, is_held
 from bulk.ledger.view import LedgerView
+from bulk.status import Tell, untold
 from bulk.storage.private_files import open_regular
 
 REPORT = "report.json"
@@ -74,11 +75,12 @@ class _Found:
         self.flaws.append(Flaw(what=what, file=file, message=message, job=job, index=index))
 
 
-def verify(run_dir: Path, *, expect: str | None = None) -> Verification:
+def verify(run_dir: Path, *, expect: str | None = None, tell: Tell = untold) -> Verification:
     """Compare a run directory with its chain; 1,000,000 outcomes take some seconds.
 
     Args:
         expect: a head that was kept elsewhere, in hexadecimal; its first 12 digits are enough.
+        tell: is told how many items were looked at (count), now and then.
 
     Raises:
         RunDirectoryError: `run_dir` is not a run directory, or a process works on it.
@@ -90,7 +92,7 @@ def verify(run_dir: Path, *, expect: str | None = None) -> Verification:
     is_ended = _check_files(run_dir, found)
     try:
         with open_reader(run_dir / LEDGER) as connection:
-            _check_ledger(run_dir, connection, found)
+            _check_ledger(run_dir, connection, found, tell)
             _check_report(run_dir, connection, found)
             if expect is not None:
                 _check_head(connection, expect, found)
@@ -130,7 +132,7 @@ def _check_files(run_dir: Path, found: _Found) -> bool:
     return True
 
 
-def _check_ledger(run_dir: Path, connection: sqlite3.Connection, found: _Found) -> None:
+def _check_ledger(run_dir: Path, connection: sqlite3.Connection, found: _Found, tell: Tell) -> None:
     if not has_table(connection, "links"):
         raise RunDirectoryError("the run was made by a version without a digest chain")
     last, others, undone = LastLeaves(), dict[tuple[int, int, int], bytes](), set[tuple[int, int]]()
@@ -153,14 +155,14 @@ def _check_ledger(run_dir: Path, connection: sqlite3.Connection, found: _Found) 
     found.head = bytes.hex(head)
     if noted and noted != found.head:
         found.add("head", file_digests.DIGESTS, "it ends with another head than the chain")
-    _check_lines(run_dir, connection, last, found)
+    _check_lines(run_dir, connection, last, found, tell)
     _check_rows(connection, others, found)
     _check_open(connection, [key for key in others if key[1:] not in undone], last, found)
     _check_parts(run_dir, connection, others, found)
     _check_sums(connection, found)
 
 
-def _check_lines(run_dir: Path, connection: sqlite3.Connection, last: LastLeaves, found: _Found) -> None:
+def _check_lines(run_dir: Path, connection: sqlite3.Connection, last: LastLeaves, found: _Found, tell: Tell) -> None:
     names = dict(connection.execute("SELECT number, name FROM jobs").fetchall())
     (outcomes,) = connection.execute("SELECT count(*) FROM outcomes").fetchone()
     bound = last.count()
@@ -176,7 +178,7 @@ def _check_lines(run_dir: Path, connection: sqlite3.Connection, last: LastLeaves
         found.add("file", RESULTS, f"it can't be read: {error.strerror}")
         return
     with open(results, "rb") as file:
-        other = list(wrong_lines(connection, file.fileno(), last))
+        other = list(wrong_lines(connection, file.fileno(), last, tell))
         wrong = [place for place, is_bound in other if is_bound]
         found.unbound = len(other) - len(wrong)
         if wrong:

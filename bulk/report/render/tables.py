@@ -18,6 +18,7 @@ from bulk.model import OutcomeKind
 from bulk.report.record import OUTCOMES
 from bulk.report.render.terminal import safe
 from bulk.report.tally import label
+from bulk.status import Tell, telling, untold
 
 COLUMNS = ("job", "index", "id", "outcome", "http_status", "attempts", "started_at", "elapsed_ms", "request_id")
 MOST_COLUMNS = 200
@@ -48,19 +49,19 @@ def parse_only(text: str) -> frozenset[OutcomeKind]:
     return frozenset(found)
 
 
-def write_jsonl(view: LedgerView, out: BinaryIO, only: Kinds = None) -> int:
+def write_jsonl(view: LedgerView, out: BinaryIO, only: Kinds = None, tell: Tell = untold) -> int:
     """Write the current lines as they are in the run directory; return how many (count)."""
     number = 0
-    for line in view.lines(kinds=only):
+    for line in telling(view.lines(kinds=only), tell):
         out.write(line)
         number += 1
     return number
 
 
-def write_list(view: LedgerView, out: BinaryIO, only: Kinds = None) -> int:
+def write_list(view: LedgerView, out: BinaryIO, only: Kinds = None, tell: Tell = untold) -> int:
     """Write one line for each item, safe to show on a terminal; return how many (count)."""
     number = 0
-    for line in view.finished(kinds=only):
+    for line in telling(view.finished(kinds=only), tell):
         error = line.get("error") or {}
         why = f": {error.get('code')}: {error.get('message')}" if error else ""
         own = f" ({line['id']})" if line.get("id") else ""
@@ -70,7 +71,7 @@ def write_list(view: LedgerView, out: BinaryIO, only: Kinds = None) -> int:
     return number
 
 
-def write_csv(view: LedgerView, out: BinaryIO, only: Kinds = None) -> int:
+def write_csv(view: LedgerView, out: BinaryIO, only: Kinds = None, tell: Tell = untold) -> int:
     """Write a header and one row for each item; return how many items (count).
 
     An item's fields become columns `item.owner`, `item.committer.name`, in the order in which they first occur (the
@@ -88,7 +89,7 @@ def write_csv(view: LedgerView, out: BinaryIO, only: Kinds = None) -> int:
     writer = csv.writer(lines, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\r\n")
     writer.writerow([cell(name) for name in (*COLUMNS, "error_code", "error_message", *names, "result")])
     number = 0
-    for line in view.finished(kinds=only):
+    for line in telling(view.finished(kinds=only), tell):
         error = line.get("error") or {}
         item = dict(_flat(line.get("item") or {}, "item"))
         row = [line.get(name) for name in COLUMNS]

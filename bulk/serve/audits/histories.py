@@ -132,9 +132,12 @@ class Histories:
 
     def _read(self) -> Iterator[Audit]:
         for number, folder in enumerate(self._folders, 1):
-            for place in _below(folder):
+            for place, why in _below(folder):
                 plain = text_of(place.resolve().name)
                 name = plain if number == 1 else f"{number}:{plain}"
+                if why:
+                    yield Audit(name, place, None, why)
+                    continue
                 try:
                     history = self.cached(place / places.NAME, "history", lambda path: History.open(path.parent))
                 except BulkError as error:
@@ -144,11 +147,23 @@ class Histories:
                         yield Audit(name, place, history)
 
 
-def _below(folder: Path) -> list[Path]:
+def _below(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the folders that have a history, and with the reason those of which nobody knows, as they can't be read."""
     try:
-        return [place for place in (folder, *sorted(folder.iterdir())) if (place / places.NAME).is_file()]
-    except OSError:
-        return []
+        found = [folder, *sorted(folder.iterdir())]
+    except FileNotFoundError:
+        return  # its first audit has not come yet
+    except OSError as error:
+        yield folder, f"{folder} can't be read: {error.strerror}"
+        return
+    for place in found:
+        try:
+            has_history = (place / places.NAME).is_file()
+        except OSError as error:
+            yield place, f"{place} can't be read: {error.strerror}"
+        else:
+            if has_history:
+                yield place, ""
 
 
 def place_of(audit: Audit, run: str) -> Path:

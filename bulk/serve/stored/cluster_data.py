@@ -127,7 +127,7 @@ class ClusterData:
                 SharedAccount(platform=platform, credential=_short(name), trust=trust, why=why, paused_at=paused)
                 for platform, name, trust, why, paused in accounts
             ],
-            budgets=[_budget(row, names) for row in buckets],
+            budgets=[each for row in buckets if (each := _budget(row, names)) is not None],
         )
 
 
@@ -173,9 +173,11 @@ def _state(silent_s: float, *, is_working: bool) -> str:
     return "working" if is_working else "idle"
 
 
-def _budget(row: tuple[str, str, str, bytes], names: Mapping[int, str]) -> SharedBudget:
+def _budget(row: tuple[str, str, str, bytes], names: Mapping[int, str]) -> SharedBudget | None:
     platform, credential, category, state = row
     shared = decoded(state)
+    if shared is None:
+        return None  # a worker that wants to spend from it has it made anew, and warns
     return SharedBudget(
         platform=platform,
         credential=_short(credential),

@@ -16,8 +16,9 @@ from bulk.cluster.stored_state import state_of
 from bulk.cluster.stored_waves import open_waves, refuse_closed
 from bulk.cluster.submission import next_command
 from bulk.control.place import user_name
-from bulk.errors import BulkError
-from bulk.report.run_list import ListedRun
+from bulk.errors import BulkError, RunDirectoryError
+from bulk.report.run_list import ListedRun, damaged
+from bulk.report.run_state import RunState
 from bulk.report.wave_gates import closed_gate
 from bulk.serve.fleet import STORED, FleetRun, Look, Opened
 from bulk.serve.steer import WHO, Chosen, Done, NotDone, chosen_of, settings_of
@@ -26,7 +27,7 @@ from bulk.serve.stored.stored_view import StoredView
 from bulk.store import runs
 from bulk.store.address import StoreAddress
 from bulk.store.connections import StoreConnection
-from bulk.store.runs import StoredRun
+from bulk.store.runs import DamagedRun, StoredRun
 from bulk.store.schema import refuse_other
 
 FRESH_S, WAIT_S, AGAIN_S = 1.0, 0.7, 5.0
@@ -163,12 +164,16 @@ class StoredRuns:
             self._next_at = self._clock.monotonic() + pause_s
             self._reading = None
 
-    def _listed(self, run: StoredRun) -> FleetRun:
-        parts = runs.participants(self._listing, run.id) if run.state not in (runs.COMPLETE, runs.STOPPED) else []
-        errors = StoredView(self._listing, run).error_counts()
-        run_state = state_of(run, parts, errors, self._clock.now())
+    def _listed(self, run: StoredRun | DamagedRun) -> FleetRun:
+        place, name = Path(f"{run.name} in {self.address}"), f"{STORED}{run.name}"
+        if isinstance(run, DamagedRun):
+            return FleetRun(name, Path(run.name), damaged(place, run.why), None)
+        try:
+            run_state = self._state_of(run)
+        except RunDirectoryError as error:
+            return FleetRun(name, Path(run.name), damaged(place, str(error)), None)
         listed = ListedRun(
-            run_dir=f"{run.name} in {self.address}",
+            run_dir=str(place),
             name=run_state.name,
             state=run_state.state,
             items=run_state.items,
@@ -178,7 +183,12 @@ class StoredRuns:
             exit_code=None if run_state.is_live else run_state.exit_code,
             why=run.why,
         )
-        return FleetRun(f"{STORED}{run.name}", Path(run.name), listed, Look(run_state))
+        return FleetRun(name, Path(run.name), listed, Look(run_state))
+
+    def _state_of(self, run: StoredRun) -> RunState:
+        parts = runs.participants(self._listing, run.id) if run.state not in (runs.COMPLETE, runs.STOPPED) else []
+        errors = StoredView(self._listing, run).error_counts()
+        return state_of(run, parts, errors, self._clock.now())
 
 
 def _who() -> str:

@@ -5,10 +5,12 @@ import io
 import json
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,17 @@ READING = (
     (("sql", "run", "SELECT 1"), "reading run"),
 )
 
+COUNTING = (
+    (("plan", "manifest.yaml"), "planning manifest.yaml"),
+    (("check", "manifest.yaml"), "checking manifest.yaml"),
+    (("rehearse", "manifest.yaml", "--offline"), "checking manifest.yaml"),
+    (("rehearse", "manifest.yaml", "--offline", "--seeds", "1"), "rehearsing manifest.yaml"),
+    (("verify", "run"), "verifying run"),
+    (("verify", "run", "--live"), "reading run"),
+    (("tables", "run", "--to", "sqlite", "--out", "counted.sqlite"), "writing counted.sqlite"),
+    (("report", "run", "--format", "csv"), "writing the items of run"),
+)
+
 
 class _Terminal(io.StringIO):
     def isatty(self) -> bool:
@@ -46,21 +59,18 @@ class _Terminal(io.StringIO):
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     """A folder with a manifest and a run, of whose two items one failed."""
     folder = tmp_path_factory.mktemp("work")
     home = Home(folder)
     with served(folder / "sandbox", "--rate-limit", "off") as sandbox:
         home.manifest(sandbox.base_url, {"a": {"operation": "readme.get", "items": [README, {**README, "repo": "no"}]}})
         assert home.run("run", "manifest.yaml", "--run-dir", "run", "--progress", "none").exit_code == 1
-    return home
+        yield home
 
 
-@pytest.mark.parametrize(("command", "words"), READING, ids=lambda each: " ".join(each) if type(each) is tuple else "")
-def test_every_command_that_reads_says_so(
-    home: Home, command: tuple[str, ...], words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where it would take longer than it may be silent: on a terminal, never in the result, and gone at the end."""
+def said_by(command: tuple[str, ...], home: Home, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a command writes to a terminal that may not be silent for any time."""
     monkeypatch.setattr(work, "FIRST_S", 0.0)
     monkeypatch.chdir(home.folder)
     monkeypatch.setenv("TERM", "xterm")
@@ -68,7 +78,23 @@ def test_every_command_that_reads_says_so(
     shown = _Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
     commands.main(list(command), standalone_mode=False)
-    said = shown.getvalue()
+    return shown.getvalue()
+
+
+@pytest.mark.parametrize(("command", "words"), COUNTING, ids=lambda each: " ".join(each) if type(each) is tuple else "")
+def test_every_command_that_reads_items_counts_them(
+    home: Home, command: tuple[str, ...], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits for many items sees how many of them are done."""
+    assert re.search(rf"{words} · [12] items?", said_by(command, home, monkeypatch))
+
+
+@pytest.mark.parametrize(("command", "words"), READING, ids=lambda each: " ".join(each) if type(each) is tuple else "")
+def test_every_command_that_reads_says_so(
+    home: Home, command: tuple[str, ...], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it would take longer than it may be silent: on a terminal, never in the result, and gone at the end."""
+    said = said_by(command, home, monkeypatch)
     assert f"\r\x1b[J{words}" in said
     screen = Screen(24)
     screen.feed(said)

@@ -115,6 +115,9 @@ def test_a_gate_is_opened_by_hand(tmp_path: Path, home: Home) -> None:
         assert (home.run(*RUN).exit_code, sorted(puts(sandbox))) == (3, list(range(12)))
         assert home.run("approve", "run", "--wave", "3").exit_code == 0
         assert (home.run("resume", "run", "--progress", "none").exit_code, len(puts(sandbox))) == (0, 40)
+        actions = [(each["verb"], each["args"], each["who"]) for each in home.report("run")["actions"]]
+        approved = [(args["wave"], "(cli)" in who) for verb, args, who in actions if verb == "approve"]
+        assert approved == [("2", True), ("3", True)]
         assert home.run("verify", "run").exit_code == 0
 
 
@@ -132,6 +135,7 @@ def test_a_wave_is_opened_while_the_one_before_goes_on(tmp_path: Path, home: Hom
             assert home.run("approve", "run", "--wave", "2").out == "waves up to 3 of run are open already\n"
             out, _ = process.communicate(timeout=60)
         assert (process.returncode, "bulk approve run --wave 4" in out, puts(sandbox)) == (3, True, [0, 1, 2, 3])
+        assert [(each["verb"], each["args"]) for each in home.report("run")["actions"]] == [("approve", {"wave": "3"})]
 
 
 @pytest.mark.parametrize("gate", [{"after": "1h"}, "manual"])

@@ -96,12 +96,14 @@ def test_what_comes_again_is_what_came(sandbox: Served, tmp_path: Path) -> None:
 
 
 def test_other_items_are_refused(sandbox: Served, tmp_path: Path) -> None:
-    """Items that are not those of the run are refused by their number, and so is another operation; nothing is sent."""
+    """Items that are not those of the run are refused by their number, or as too many or too few, and so is another
+    operation; nothing is sent."""
     again: Any = {"base_url": sandbox.base_url, "environ": TOKEN, "run_dir": tmp_path / "run"}
     assert len(list(bulk.map("readme.get", reads(5), **again))) == 5
     before = len(sandbox.journal())
-    for items, number in ((reads(4), 4), (reads(6), 5), (reads(5, start=1), 0)):
-        with pytest.raises(bulk.RunDirectoryError, match=rf"^items\[{number}\] is not what it was"):
+    fewer, more = "there are fewer items, 4, than there were", "there are more items than the 5 that there were"
+    for items, what in ((reads(4), fewer), (reads(6), more), (reads(5, start=1), r"items\[0\] is not what it was")):
+        with pytest.raises(bulk.RunDirectoryError, match=f"^{what} when the run in "):
             list(bulk.map("readme.get", items, **again))
     with pytest.raises(bulk.RunDirectoryError, match="belongs to another run"):
         list(bulk.map("contents.get", reads(5), **again))

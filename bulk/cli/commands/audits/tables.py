@@ -24,8 +24,8 @@ def tables(run: Path, kind: str, out: Path) -> int:
     from bulk.cli.progress.work import at_work
     from bulk.ledger.view import LedgerView
 
-    with at_work(f"writing {out}"):
-        lines = export(LedgerView(run), kind, out)
+    with at_work(f"writing {out}") as tell:
+        lines = export(LedgerView(run), kind, out, tell)
     for line in lines:
         output.out(line)
     return 0

@@ -35,9 +35,9 @@ def export(run: str, store: str, run_dir: Path | None) -> int:
 
         target = RUNS / run if run_dir is None else run_dir
         found = runs.find(connection, run)
-        with at_work(f"writing {target}"):
+        with at_work(f"writing {target}") as tell:
             is_left = is_export_of(found, target) and not (target / HTML_NAME).is_file()  # by a command that was killed
-            is_complete = is_left or write(connection, found, target, merged).state == runs.COMPLETE
+            is_complete = is_left or write(connection, found, target, merged, tell).state == runs.COMPLETE
             view = LedgerView(target)
             report = fold(view)
             write_reports(report, target, explore(view, report))

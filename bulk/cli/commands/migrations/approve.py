@@ -43,10 +43,11 @@ def _open(run_dir: Path, wave: int) -> int:
     if with_workers.is_under_way(run_dir):
         return with_workers.approve(run_dir, wave)
     from bulk.clock import Clock
+    from bulk.control.place import user_name
     from bulk.engine.migrations.wave_opening import open_waves
     from bulk.ledger.directory import is_held, resuming
 
-    opened = open_waves(run_dir, wave, Clock().now())
+    opened = open_waves(run_dir, wave, Clock().now(), f"{user_name()} (cli)")
     already = "" if opened else " already"
     through = f": it goes through {len(opened)} of them without a stop" if len(opened) > 1 else ""
     output.out(f"waves up to {opened.stop - 1} of {run_dir} are open{already}{through}")

@@ -130,9 +130,9 @@ def rehearse(
         probes=probes,
         tokens=tokens or 1,
     )
-    with at_work(f"rehearsing {manifest}"):
+    with at_work(f"reading {manifest}"):
         told = event_loop.run(lambda: command.told(manifest, given, overrides=overrides, environ=os.environ))
-        found = command.rehearsed(told, given)
+    found = command.rehearsed(told, given, at_work)
     if as_json:
         output.out_json(found)
     else:

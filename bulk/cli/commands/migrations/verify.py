@@ -45,8 +45,8 @@ def verify(
     if not is_live:
         refuse_without("--live", *PLATFORM_AND_LIMITS)
     wanted = None if expect is None else _head(expect)
-    with at_work(f"verifying {run_dir}"):
-        found = verification.verify(run_dir, expect=wanted)
+    with at_work(f"verifying {run_dir}") as tell:
+        found = verification.verify(run_dir, expect=wanted, tell=tell)
     live = _look_back(run_dir, overrides) if is_live and not found.flaws else None
     if as_json:
         output.out_json(found if live is None else _with(found, live))

@@ -49,6 +49,7 @@ def resume(
     run_state = asking.state_of(run_dir)
     # a process that is killed at its very end leaves a run that is complete, without the files that show it
     if run_state is not None and run_state.state == "complete" and (run_dir / DIGESTS).exists():
+        foreground.refuse_values(run_dir, overrides, showing)
         LedgerView(run_dir).refuse_edited()  # nothing else holds the lines of a run that is said to be complete
         return _say_complete(run_state, run_dir)
     if run_state is not None and run_state.is_live:

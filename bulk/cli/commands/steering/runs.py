@@ -12,10 +12,13 @@ from bulk.cli.commands.cluster import stored
 from bulk.cli.logs import Command
 from bulk.cli.options import ANY_PATH, RUNS, as_json
 from bulk.errors import UsageError
+from bulk.exit_codes import ExitCode
 from bulk.storage.names import text_of
 
 if TYPE_CHECKING:
     from bulk.report.run_list import ListedRun
+
+DAMAGED = "damaged"
 
 
 @click.command(cls=Command)
@@ -35,7 +38,10 @@ def runs(folder: Path | None, *, store: str | None, as_json: bool) -> int:
     else:
         head = ("run", "name", "state", "items", "started", "ended", "exit")
         output.out_table(head, map(_row, found), right=frozenset((3, 6)))
-    return 0
+    wrong = [run for run in found if run.state == DAMAGED]
+    for run in wrong:
+        output.say(f"{text_of(run.run_dir)} is damaged: {run.why}")
+    return ExitCode.RUN_DIRECTORY if wrong and store is not None else ExitCode.DONE
 
 
 def _in_folder(folder: Path | None) -> "list[ListedRun]":
