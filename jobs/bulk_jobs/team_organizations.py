@@ -221,7 +221,7 @@ class AddTeamOrganizations(ChangesAssignments[OrganizationsItem], Returns[TeamAd
 
     Requests:  1 for every 100 organizations of the team, and 1 more for every 100 that are not assigned yet. Where it
                has none or more than 100, and some are not assigned yet, its list is read twice, and where it has
-               none, one organization is looked at.
+               none, one organization is looked at (all of them, if that one is assigned after all).
     Category:  core. Lane: the team.
     Combined:  items of a team, one behind the other, with up to 100 names: its list is read once, what it lacks is sent
                in one POST …/add.

@@ -160,11 +160,14 @@ def test_a_list_that_shows_nothing_is_read_twice_before_an_addition(operation, f
 def test_where_no_list_shows_anything_one_organization_is_looked_at():
     """Something on the way may answer every list with nothing: a look contradicts it, and says what was before."""
     item, there = item_of(ADD, **some("a", "b")), reply(body={**ENG, "login": "a"})
-    driven = drive(ADD.steps_combined([item]), LISTED, LISTED, there, listed("a", "b"))
-    assert driven.shown()[2:] == [f"GET {ALL_URL}/a", f"POST {ALL_URL}/add"]
+    driven = drive(ADD.steps_combined([item]), LISTED, LISTED, there, ABSENT, listed("a", "b"))
+    assert driven.shown()[2:] == [f"GET {ALL_URL}/a", f"GET {ALL_URL}/b", f"POST {ALL_URL}/add"]
     assert driven.requests[2].is_fresh
     assert driven.ended[0].result == {"added": ["b"], "present": ["a"]}
+    also = reply(body={**ENG, "login": "b"})
+    assert drive(ADD.steps_combined([item]), LISTED, LISTED, there, also).ended[0].kind is OutcomeKind.UNCHANGED
     empty = drive(ADD.steps_combined([item]), LISTED, LISTED, ABSENT, listed("a", "b"))
+    assert len(empty.requests) == 4
     assert empty.ended[0].result == {"added": ["a", "b"], "present": []}
 
 

@@ -159,7 +159,8 @@ def read_before(
 ) -> Generator[Request, Reply, pages.Listing]:
     """Read the team's list before `slugs` are assigned. Where it lacks some of them, and is empty or has several pages,
     it is read twice: an undo would take away what a wrong answer, or a list that moved, did not show. Where it shows
-    nothing at all, one of them is looked at besides, as something on the way may answer each question with nothing."""
+    nothing at all, one of them is looked at besides, as something on the way may answer each question with nothing;
+    where that one is assigned, each of the others is looked at, too."""
     listing = yield from pages.read_all(path(item), ORGANIZATIONS, most_pages=most_pages)
     assigned = by_login(listing.entries)
     lacking = divided(slugs, assigned)[1]
@@ -167,9 +168,13 @@ def read_before(
         return listing
     again = yield from pages.read_all(path(item), ORGANIZATIONS, is_fresh=True, most_pages=most_pages)
     entries = [*listing.entries, *again.entries]
-    if not entries and again.flaw is None:
-        found = yield _look_at(item, lacking[0], is_fresh=True)
-        entries = [found.body] if found.status == 200 else []
+    is_looked_at = not entries and again.flaw is None
+    for org in lacking if is_looked_at else ():
+        found = yield _look_at(item, org, is_fresh=True)
+        if found.status == 200:
+            entries.append(found.body)
+        elif not entries:
+            break  # nothing contradicts the lists
     return msgspec.structs.replace(again, entries=entries)
 
 
