@@ -11,6 +11,8 @@ from bulk.ledger.directory import is_held
 from bulk.ledger.seal import SEAL, WAY_OUT
 from bulk.report.run_state import RunState
 
+_DAMAGED = "damaged"
+
 
 class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     """One run; values that can't be known are null.
@@ -35,6 +37,11 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: float | None = None
     exit_code: int | None = None
     why: str = ""
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether the run can't be read."""
+        return self.state == _DAMAGED
 
 
 def runs_below(place: Path, origin: str, state_of: Callable[[Path], RunState | None]) -> list[ListedRun]:
@@ -92,4 +99,4 @@ def _run(run_dir: Path, state_of: Callable[[Path], RunState | None]) -> ListedRu
 
 def damaged(run_dir: Path, why: str) -> ListedRun:
     """Return a run that can't be read, with the reason."""
-    return ListedRun(run_dir=str(run_dir), name=run_dir.name, state="damaged", why=why)
+    return ListedRun(run_dir=str(run_dir), name=run_dir.name, state=_DAMAGED, why=why)

@@ -1,7 +1,8 @@
 """A cell of the table: where a way makes no sense for an operation, and what the list of effects says of a run."""
 
+import sys
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -223,3 +224,17 @@ def exit_code(outcomes: Sequence[str]) -> int:
     if "unknown" in outcomes:
         return 6
     return 1 if "failed" in outcomes or "skipped" in outcomes else 0
+
+
+def printed(tries: Iterable[tuple[str, bool]]) -> int:
+    """Print what came of each way while they are tried; 1 where something does not hold.
+
+    Args:
+        tries: what is told of a way, and whether it is broken.
+    """
+    wrong = 0
+    for told, is_broken in tries:
+        wrong += is_broken
+        sys.stdout.write(f"{told}\n")
+        sys.stdout.flush()
+    return 1 if wrong else 0

@@ -4,18 +4,14 @@ import sys
 
 from tests.hostile.apps.running import Work, told, try_way
 from tests.hostile.apps.ways import WAYS
+from tests.hostile.judging import printed
 
 
 def main(work: Work = "files", part: str = "") -> int:
     """1 where something does not hold."""
-    wrong = 0
-    for way in WAYS:
-        if part in way.name and not (way.is_for_writes and work == "reads"):
-            tried = try_way(way, work)
-            wrong += bool(tried.broken())
-            sys.stdout.write(f"{told(tried)}\n")
-            sys.stdout.flush()
-    return 1 if wrong else 0
+    chosen = (way for way in WAYS if part in way.name and not (way.is_for_writes and work == "reads"))
+    tries = (try_way(way, work) for way in chosen)
+    return printed((told(tried), bool(tried.broken())) for tried in tries)
 
 
 if __name__ == "__main__":

@@ -2,20 +2,16 @@
 
 import sys
 
+from tests.hostile.judging import printed
 from tests.hostile.pools.running import Work, told, try_way
 from tests.hostile.pools.ways import WAYS
 
 
 def main(work: Work = "reads", size: str = "3", part: str = "") -> int:
     """1 where something does not hold."""
-    wrong = 0
-    for way in WAYS:
-        if part in way.name:
-            tried = try_way(way, work, 140 if work == "reads" else 70, int(size))
-            wrong += bool(tried.broken())
-            sys.stdout.write(f"{told(tried)}\n")
-            sys.stdout.flush()
-    return 1 if wrong else 0
+    chosen = (way for way in WAYS if part in way.name)
+    tries = (try_way(way, work, 140 if work == "reads" else 70, int(size)) for way in chosen)
+    return printed((told(tried), bool(tried.broken())) for tried in tries)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,6 @@ from bulk.storage.names import text_of
 if TYPE_CHECKING:
     from bulk.report.run_list import ListedRun
 
-DAMAGED = "damaged"
-
 
 @click.command(cls=Command)
 @click.argument("folder", metavar="[DIR]", required=False, type=ANY_PATH)
@@ -38,7 +36,7 @@ def runs(folder: Path | None, *, store: str | None, as_json: bool) -> int:
     else:
         head = ("run", "name", "state", "items", "started", "ended", "exit")
         output.out_table(head, map(_row, found), right=frozenset((3, 6)))
-    wrong = [run for run in found if run.state == DAMAGED]
+    wrong = [run for run in found if run.is_damaged]
     for run in wrong:
         output.say(f"{text_of(run.run_dir)} is damaged: {run.why}")
     return ExitCode.RUN_DIRECTORY if wrong and store is not None else ExitCode.DONE
